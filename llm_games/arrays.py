@@ -24,6 +24,10 @@ class StandIn:
         """Return each table's entry of `values` at this index, see `at`."""
         raise NotImplementedError
 
+    def entry(self, values: Any, index: tuple[Any, ...]) -> Any:
+        """Return ``values[index]``; this is part of the index."""
+        raise NotImplementedError
+
     def blank(self, shape: tuple[int, ...], dtype: Any) -> Any:
         raise NotImplementedError
 
@@ -80,6 +84,12 @@ def at(values: Array, index: Array) -> Array:
 def looked_up(values: Array, index: Any, axis: int = 0) -> Array:
     """Return the entries of constant `values`, the same at all tables, at `index`."""
     return index.into(values, axis) if isinstance(index, StandIn) else values.take(index, axis)
+
+
+def entry(values: Array, index: tuple[Any, ...]) -> Array:
+    """Return ``values[index]`` of a constant table, the same for all tables of a game."""
+    traced = next((part for part in index if isinstance(part, StandIn)), None)
+    return values[index] if traced is None else traced.entry(values, index)
 
 
 @lru_cache(maxsize=256)

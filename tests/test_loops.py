@@ -20,15 +20,14 @@ VALUES = {"level_k": "2", "shade": "0.9", "rule": "4", "dp": "1", "undercut": "1
 FIXED = {"battle_royale": "strongest", "el_farol_bar": "go", "diners_dilemma": "costly"}
 MADE_OF_MORE = {"q_learning"}  # it needs a market
 NUMPY_PLAYS = {
-    "battle_royale": {"best_response", "level_k:2", "rational"},  # large tables of policies
     "beauty_contest": {"best_response", "level_k:2"},
     "bertrand_competition": {"best_response", "match", "reciprocal", "undercut:1"},
     "budget_auction": {"best_response", "rational"},
     "english_auction": {"knap", "mc", "rational"},  # the knapsack
     "sealed_bid_auction": {"best_response", "rational", "reciprocal"},
-    "water_allocation": {"best_response", "cooperative", "dp:1", "rational"},
+    "water_allocation": {"cooperative"},
 }
-"""Players whose rules do not trace: they look up large tables, or sort what they know."""
+"""Players whose rules do not trace: most sort, or look up, as stand-ins do not."""
 NO_LOOP = {"emergency_evacuation", "pirate_game"}  # too many people; plans
 
 
@@ -45,7 +44,7 @@ FEW = [
     ("water_allocation", "even"),
     ("english_auction", "rule:4"),
     ("battle_royale", "cooperative"),
-    ("battle_royale", "random"),
+    ("battle_royale", "rational"),
     ("public_goods", "rational"),
 ]
 

@@ -14,37 +14,36 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.tracing.graph import Node, StoredArray, TracedArray, Untraceable, cells_as, lifted
-from llm_games.tracing.graph import node as node_of
-from llm_games.tracing.scalars import SIGNS, CodeLines, inputs, slots_of
+from llm_games.tracing.graph import Node, Untraceable, cells_as, kind_of, lifted
+from llm_games.tracing.states import (
+    SIGNS,
+    CodeLines,
+    Slots,
+    inputs,
+    numbers_after,
+    slots_and,
+    standing_in,
+)
 
-FLAGS = [
-    "-O3",
-    "-march=native",
-    "-ffp-contract=off",
-    "-fwrapv",
-    "-fno-math-errno",
-    "-shared",
-    "-fPIC",
-    "-w",
-]
+FLAGS = "-O3 -march=native -ffp-contract=off -fwrapv -fno-math-errno -shared -fPIC -w"
 TYPES = {"b": "uint8_t", "i": "int64_t", "u": "uint64_t", "f": "double", "h": "float"}
 FORMS = {"floor_divide": "over({0}, {1})", "remainder": "rest({0}, {1})", "invert": "~{0}"}
 FORMS |= {"negative": "-{0}", "floor": "floor({0})", "trunc": "trunc({0})", "rint": "rint({0})"}
 FORMS |= {"ceil": "ceil({0})", "sqrt": "sqrt({0})"}
-FORMS |= {
-    "isnan": "{0} != {0}",
-    "sign": "({0} > 0) - ({0} < 0)",
-    "absolute": "{0} < 0 ? -{0} : {0}",
-}
+FORMS |= {"isnan": "{0} != {0}", "sign": "({0} > 0) - ({0} < 0)", "absolute": "fabs({0})"}
 HEAD = """#include <math.h>
 #include <stdint.h>
+static inline int64_t within(int64_t i, int64_t n) {
+  i += i < 0 ? n : 0;
+  return (uint64_t)i < (uint64_t)n ? i : 0;
+}
 static inline int64_t over(int64_t a, int64_t b) {
   if (!b) return 0;
   int64_t q = a / b;
@@ -81,7 +80,7 @@ static inline int64_t argmin(const int64_t *v, int64_t n) {
 class CLines(CodeLines):
     """The same as `PythonLines`, as lines of C; `sizes` are those of stored arrays by place."""
 
-    twice = CodeLines.twice | {"load", "pick", "absolute"}
+    twice = CodeLines.twice | {"absolute"}
 
     def __init__(self, groups: Sequence[Any], sizes: Mapping[int, int]) -> None:
         self.sizes = sizes
@@ -97,8 +96,10 @@ class CLines(CodeLines):
         if op == "input":
             return str(node.args[0])
         if op == "load":
-            index = f"{parts[0]} < 0 ? {parts[0]} + {self.sizes[node.args[1]]} : {parts[0]}"
-            return f"p{node.args[1]}[({index}) * N + t]"
+            return f"p{node.args[1]}[within({parts[0]}, {self.sizes[node.args[1]]}) * N + t]"
+        if op == "look":
+            name = self.table(node.args[1])
+            return f"{name}[within({parts[0]}, {node.args[1].array.size})]"
         if op == "entry":
             return f"{parts[0]}[{node.args[1]}]"
         if op == "where":
@@ -110,14 +111,14 @@ class CLines(CodeLines):
         return f"({_form(node, parts)})"
 
     def _of_row(self, node: Node, parts: list[str], name: str) -> str:
-        op, index = node.op, parts[0]
+        op = node.op
         entries = node.args[1:] if op == "pick" else node.args
         row = ", ".join(parts[1:] if op == "pick" else parts)
         count = len(entries)
         const = "static " * all(entry.op == "const" for entry in entries)
         self.lines.append(f"{const}const {TYPES[entries[0].kind]} r{name}[] = {{{row}}};")
         if op == "pick":
-            return f"r{name}[{index} < 0 ? {index} + {count} : {index}]"
+            return f"r{name}[within({parts[0]}, {count})]"
         if op in ("argmax", "argmin"):
             return f"{op}(r{name}, {count})"
         self.lines.append(f"int64_t {name}[{count}]; {op}(r{name}, {name}, {count});")
@@ -156,6 +157,8 @@ def _form(node: Node, parts: list[str]) -> str:
         return f"!{parts[0]}"
     if op in ("floor_divide", "remainder") and taken != "i":
         raise Untraceable(f"np.{op} of such numbers is not traced")
+    if op == "absolute" and kind == "i":
+        return f"{parts[0]} < 0 ? -{parts[0]} : {parts[0]}"
     if op in FORMS:
         return FORMS[op].format(*parts)
     return f"{parts[0]} {SIGNS[op]} {parts[1]}"
@@ -172,7 +175,7 @@ def built(source: str) -> Any:
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text("utf-8").splitlines() if cpu.exists() else []
     here = [platform.platform(), *(line for line in lines if line.startswith("flags"))][:2]
-    key = hashlib.sha256("\0".join([compiler, *FLAGS, *here, source]).encode()).hexdigest()
+    key = hashlib.sha256("\0".join([compiler, FLAGS, *here, source]).encode()).hexdigest()
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "llm-games"
     library = cache / f"{key[:32]}.so"
     if not library.exists():
@@ -180,7 +183,7 @@ def built(source: str) -> Any:
         with tempfile.TemporaryDirectory(dir=cache) as folder:
             code, made = Path(folder, "loop.c"), Path(folder, "loop.so")
             code.write_text(source, "utf-8")
-            command = [compiler, *FLAGS, str(code), "-o", str(made), "-lm"]
+            command = [compiler, *FLAGS.split(), str(code), "-o", str(made), "-lm"]
             subprocess.run(command, check=True, capture_output=True, timeout=60)
             made.replace(library)
     return ctypes.CDLL(str(library))
@@ -189,13 +192,22 @@ def built(source: str) -> Any:
 # -- the loop --------------------------------------------------------------------------------------
 
 PAD = 8  # entries between rows, which would share the cache's lines at powers of 2
-STORED = {"?": "uint8_t", "b": "int8_t", "i": "int32_t", "l": "int64_t", "L": "uint64_t"}
+STORED = {
+    "?": "uint8_t",
+    "b": "int8_t",
+    "B": "uint8_t",
+    "i": "int32_t",
+    "l": "int64_t",
+    "L": "uint64_t",
+}
 STORED |= {"q": "int64_t", "Q": "uint64_t", "d": "double", "f": "float"}
 PARTS = {"moved": "b", "moves": "i", "reward": "f", "payoff": "f", "finished": "b", "acted": "b"}
 PARTS |= {"broke": "b", "action": "i", "steps": "i", "keys": "u", "decided": "i"}
 """Arrays of a step, ``(tables,)``, the last two ``(players, tables)``, and their kinds."""
+OF_SEATS = {"k": np.uint64, "d": np.int64}  # inputs: a player's key, and how often it decided
 BODY = """
-int64_t play(int64_t N, void **state, void **part, int64_t played, int64_t most)
+int64_t play(
+  int64_t N, void **state, void **part, void **table, int64_t played, int64_t most)
 {{
 const int64_t M = N + PAD;
 const uint8_t *due = part[0];
@@ -204,7 +216,7 @@ float *out = part[1];
 for (int64_t t = 0; t < N; t++) {{
 {loads}
 for (int64_t step = 0; due[t]; step++) {{
-const int64_t move = moves[t];
+const int64_t move0 = moves[t];
 {asking}
 if ((({asked}) > moved[t]) || finished[t] || ({round}) - played >= most) break;
 if (step == LONGEST) return 1;
@@ -235,16 +247,10 @@ class TableLoop:
     def __init__(self, game: Any, seat: int, decide: Callable[..., Any], longest: int) -> None:
         state = game.reset(0, (1,))
         after, _ = game.settle(state, game.fallback(state))
-        pairs = {name: (vars(state)[name], vars(after)[name]) for name in vars(state)}
-        self.kind, self.seat, changed = type(state), seat, set[str]()
-        changed = {name for name, (old, new) in pairs.items() if new is not old}
-        while True:
-            self.slots = slots_of(pairs, changed)
-            groups, moved = self._trace(game, decide)
-            if changed.issuperset(moved):
-                break
-            changed |= moved
-        self.columns = len(groups[2])
+        self.kind, self.seat = type(state), seat
+        trace = partial(self._trace, game, decide)
+        self.slots, groups = slots_and(trace, state, after)
+        self.columns = len(groups[-1])
         self.source, self._count = self._source(groups, longest), 0
         self._known: dict[str, tuple[list[Any], Any]] = {}
         self._fields: dict[str, Array] = {}
@@ -256,60 +262,40 @@ class TableLoop:
         """Compile the loop, or take it from the cache; Untraceable without a compiler."""
         self._library = built(self.source)
         number, pointers = ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p)
-        self._library.play.argtypes = [number, pointers, pointers, number, number]
+        self._library.play.argtypes = [number, pointers, pointers, pointers, number, number]
         self._library.play.restype = number
 
-    def _trace(self, game: Any, decide: Callable[..., Any]) -> tuple[list[Any], set[str]]:
+    def _trace(
+        self, game: Any, decide: Callable[..., Any], slots: Slots
+    ) -> tuple[list[Any], set[str]]:
         """Return groups of nodes: who is asked; what a step brings; what is observed."""
-        seat, state, none = self.seat, object.__new__(self.kind), np.zeros(1, np.bool_)
-        for name, (begin, stop, shape, dtype, whole, _) in self.slots.items():
-            entry = (
-                StoredArray(begin, shape, dtype)
-                if whole
-                else inputs("s", begin, stop, dtype, shape)
-            )
-            vars(state)[name] = entry
+        seat, state, none = self.seat, standing_in(self.kind, slots), np.zeros(1, np.bool_)
         going = state.replace(over=none, void=none)
-        asked = lifted(game.asked(going))
-        moves = lifted(np.zeros((game.players, 1), np.int64))
-        moves[seat, 0] = TracedArray(node_of("input", "i", "move"), np.int64)
-        each = (inputs(letter, 0, game.players, dtype, (-1, 1)) for letter, dtype in _EACH)
-        after, outcome = game.settle(going, decide(game, going, asked, moves, *each))
-        numbers, moved = dict[str, Node](), set[str]()
-        for name, slot in self.slots.items():
-            new = vars(after)[name]
-            if slot.whole and new is vars(state)[name]:
-                continue
-            moved |= {name} if slot.whole else set()
-            new = lifted(new)
-            if new.dtype != slot.dtype or new.shape != slot.shape:
-                raise Untraceable(f"{name} of a state changes its kind or shape")
-            numbers |= {f"s{slot.begin + k}": n for k, n in enumerate(new.cells.ravel())}
-        record = lifted(outcome.record["actions"])
-        mine = (outcome.rewards, outcome.finished, outcome.broke, record)
-        paid = [
-            cells_as(lifted(part)[seat, 0], dtype).item()
-            for part, dtype in zip(mine, _MINE, strict=True)
-        ]
-        others = [*asked.cells.ravel()]
+        asked, moves = lifted(game.asked(going)), lifted(np.zeros((game.players, 1), np.int64))
+        moves[seat] = inputs("move", 0, 1, np.int64)
+        keys, counts = (inputs(x, 0, game.players, t, (-1, 1)) for x, t in OF_SEATS.items())
+        after, outcome = game.settle(going, decide(game, going, asked, moves, keys, counts))
+        numbers, moved = numbers_after(slots, state, after)
+        mine = outcome.rewards, outcome.finished, outcome.broke, outcome.record["actions"]
+        paid = [lifted(part)[seat].cells.item() for part in mine]
         seen = cells_as(game.observe(state)[seat, 0], np.float32)
-        return [[others[seat]], [paid, [*numbers.items()], others], seen], moved
+        return [asked.cells[seat], paid, numbers, [*asked.cells.ravel()], seen], moved
 
     def _source(self, groups: list[Any], longest: int) -> str:
-        (asked,), (paid, numbers, others), seen = groups
+        asked, paid, numbers, others, seen = groups
         sizes = {slot.begin: int(np.prod(slot.shape)) for slot in self.slots.values() if slot.whole}
-        play = CLines([asked, [*paid, *(n for _, n in numbers), *others]], sizes)
+        play = CLines([asked, [paid, [*numbers.values()], others]], sizes)
         look = CLines([seen], sizes)
         fields, loads, stores = [], [], []
+        self._tables = [*play.tables.values()]
+        for place, (name, table) in enumerate(play.tables.items()):
+            fields.append(f"const {STORED[table.dtype.char]} *{name} = table[{place}];")
         for place, slot in enumerate(self.slots.values()):
             kind = STORED[slot.dtype.char]
             fields.append(f"{kind} *p{slot.begin} = state[{place}];")
             for k in range(slot.begin, slot.stop) if not slot.whole else ():
                 cell = f"p{slot.begin}[{k - slot.begin} * M + t]"
-                variable = (
-                    "uint8_t" if kind == "uint8_t" else TYPES[lifted(np.zeros(1, slot.dtype)).kind]
-                )
-                loads.append(f"{variable} s{k} = {cell};")
+                loads.append(f"{TYPES[kind_of(slot.dtype)]} s{k} = {cell};")
                 stores.append(f"{cell} = s{k};")
         seats = [k for k in range(len(others)) if {f"k{k}", f"d{k}"} & play.inputs]
         self.draws = bool(seats)
@@ -319,19 +305,22 @@ class TableLoop:
             f"uint64_t k{k} = keys[{k} * N + t]; int64_t d{k} = decided[{k} * N + t];"
             for k in seats
         ]
-        texts = [(name, play.text(n)) for name, n in numbers]
+        texts = [(name, play.text(n)) for name, n in numbers.items()]
         new = [(name, text) for name, text in texts if text != name]
         counts = [
             f"decided[{k} * N + t] += {play.text(other)};"
             for k, other in enumerate(others)
             if k in seats
         ]
-        rounds, kinds = self.slots["round"].begin, {name: TYPES[n.kind] for name, n in numbers}
+        rounds, kinds = (
+            self.slots["round"].begin,
+            {name: TYPES[n.kind] for name, n in numbers.items()},
+        )
         return HEAD + BODY.replace("LONGEST", str(longest)).replace("PAD", str(PAD)).format(
             fields="\n".join([*fields, *parts]),
             loads="\n".join(loads),
             asking="\n".join([*each, *play.lines[: play.ends[0]]]),
-            asked=play.text(asked),
+            asked=play.text(asked.item()),
             round=f"s{rounds}",
             playing="\n".join(play.lines[play.ends[0] :]),
             reward=play.text(paid[0]),
@@ -371,8 +360,10 @@ class TableLoop:
                 self._fields[name] = _padded(array, 0 if slot.whole else PAD)
         seen = np.empty((count, self.columns), np.float32)
         fields = self._pointers("state", self._fields.values())
+        tables = self._pointers("table", self._tables)
         own = [due, seen, *(parts[name] for name in PARTS if name in parts)]
-        if self._library.play(count, fields, self._pointers("part", own), played, most):
+        parts_here = self._pointers("part", own)
+        if self._library.play(count, fields, parts_here, tables, played, most):
             return None
         return state.replace(**self._fields), seen
 
@@ -388,14 +379,9 @@ class TableLoop:
         return addresses
 
 
-_EACH = ("k", np.uint64), ("d", np.int64)
-_MINE = np.float64, np.bool_, np.bool_, np.int64
-
-
 def _padded(array: Array, pad: int) -> Array:
     """Return a copy with some entries between its rows of tables."""
-    copied = np.empty((*array.shape[:-1], array.shape[-1] + pad), array.dtype)[
-        ..., : array.shape[-1]
-    ]
+    *rest, tables = array.shape
+    copied = np.empty((*rest, tables + pad), array.dtype)[..., :tables]
     copied[:] = array
     return copied

@@ -17,7 +17,18 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from llm_games.arrays import Array, StandIn
 
-KINDS = {"?": "b", "b": "i", "i": "i", "l": "i", "q": "i", "L": "u", "Q": "u", "d": "f", "f": "h"}
+KINDS = {
+    "?": "b",
+    "b": "i",
+    "B": "i",
+    "i": "i",
+    "l": "i",
+    "q": "i",
+    "L": "u",
+    "Q": "u",
+    "d": "f",
+    "f": "h",
+}
 """Kinds of nodes by NumPy's letters: truths, integers, 64 bits, doubles, floats of 32 bits."""
 WIDE = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64, "h": np.float32}
 OTHER_NAMES = {"divide": "true_divide", "logical_and": "bitwise_and", "logical_not": "invert"}
@@ -61,6 +72,16 @@ class Node:
 
 
 _NODES: WeakValueDictionary[Any, Node] = WeakValueDictionary()  # each node once
+
+
+class Constant:
+    """A constant array among what nodes are made of; of one array all are alike."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __repr__(self) -> str:
+        return f"c{id(self.array)}"
 
 
 def node(op: str, kind: str, *args: Any) -> Node:
@@ -218,6 +239,19 @@ class TracedArray(StandIn, NDArrayOperatorsMixin):
     def at(self, values: Any) -> TracedArray:
         return _take(values, self[0] if self.ndim else self, 0)
 
+    def entry(self, values: Any, index: tuple[Any, ...]) -> TracedArray:
+        place: Any = 0
+        for part, length in zip(index, values.shape, strict=False):
+            place = place * length + np.where(np.less(part, 0), np.add(part, length), part)
+        rest, table = values.shape[len(index) :], Constant(np.ascontiguousarray(values))
+        width, kind = int(np.prod(rest, dtype=int)), kind_of(values.dtype)
+        nodes = [
+            node("look", kind, made("add", "i", begin, const(k)), table)
+            for begin in (place * width).cells.ravel()
+            for k in range(width)
+        ]
+        return TracedArray(_objects(nodes, (*place.shape, *rest)), values.dtype)
+
     def into(self, values: Any, axis: int = 0) -> TracedArray:
         return _take(values, self, axis)
 
@@ -259,7 +293,7 @@ class TracedArray(StandIn, NDArrayOperatorsMixin):
         if method != "__call__" or name not in ELEMENTWISE:
             raise Untraceable(f"np.{name} is not traced")
         types = ufunc.resolve_dtypes((*map(_type, inputs), *(None,) * ufunc.nout))
-        if types[-1].kind == "i" and types[-1].itemsize < 8:
+        if types[-1].kind in "iu" and types[-1].itemsize < 8:
             raise Untraceable(f"np.{name} of {types[-1]} is not traced")
         parts = [cells_as(a, dtype) for a, dtype in zip(inputs, types[:-1], strict=True)]
         of = np.frompyfunc(partial(made, name, kind_of(types[-1])), len(parts), 1)

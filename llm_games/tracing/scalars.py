@@ -7,31 +7,28 @@ stays as it is in a game is there in one piece. Arrays are made when somebody re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from llm_games.arrays import Array
 from llm_games.facts import LARGEST
-from llm_games.tracing.graph import (
-    Node,
-    StoredArray,
-    TracedArray,
-    Untraceable,
-    kind_of,
-    lifted,
-    node,
+from llm_games.tracing.graph import Node, TracedArray, Untraceable, lifted
+from llm_games.tracing.states import (
+    SIGNS,
+    CodeLines,
+    Slots,
+    inputs,
+    numbers_after,
+    slots_and,
+    standing_in,
 )
 
 MOST_PLAYERS = 64
-DEEP = 12  # levels of brackets that one line nests
 FULL = 2**64 - 1
 WAYS_OUT = ArithmeticError, IndexError, ValueError  # NumPy may know an answer, or says the error
-SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "true_divide": "/", "floor_divide": "//"}
-SIGNS |= {"remainder": "%", "less": "<", "less_equal": "<=", "greater": ">", "equal": "=="}
-SIGNS |= {"greater_equal": ">=", "not_equal": "!=", "bitwise_xor": "^", "left_shift": "<<"}
-SIGNS |= {"right_shift": ">>", "bitwise_and": "&", "bitwise_or": "|"}
 CALLS = {"negative": "-{0}", "absolute": "abs({0})", "trunc": "float(trunc({0}))"}
 CALLS |= {"floor": "float(floor({0}))", "rint": "float(round({0}))", "isnan": "{0} != {0}"}
 CALLS |= {"ceil": "float(ceil({0}))", "sqrt": "sqrt({0})"}
@@ -48,76 +45,12 @@ NAMES: dict[str, Any] = {
 # -- nodes as lines of Python ----------------------------------------------------------------------
 
 
-class CodeLines:
-    """Writes groups of nodes as lines of code; what is used once stands where it is used.
-
-    `ends` are the numbers of lines after each group.
-    """
-
-    def __init__(self, groups: Iterable[Any]) -> None:
-        self.lines, self.ends = list[str](), list[int]()
-        self.inputs: set[str] = set()
-        self._texts: dict[Node, tuple[str, int]] = {}  # and how deep it nests
-        uses, orders = dict[Node, int](), list[list[Node]]()
-        for group in groups:
-            orders.append([])
-            stack = [(out, False) for out in nodes_of(group)]
-            while stack:
-                part, done = stack.pop()
-                if done:
-                    orders[-1].append(part)
-                    continue
-                uses[part] = uses.get(part, 0) + 1
-                if uses[part] == 1:
-                    parts = [arg for arg in part.args if isinstance(arg, Node)]
-                    stack += [(part, True), *((arg, False) for arg in parts)]
-        self._uses = uses
-        every = (part for order in orders for part in order)
-        self._twice = {arg for part in every if part.op in self.twice for arg in part.args}
-        for order in orders:
-            for part in order:
-                self._write(part)
-            self.ends.append(len(self.lines))
-
-    twice: ClassVar[set[str]] = {"minimum", "maximum", "sign", "isnan"}
-    """Operations that write more than once what they take."""
-
-    def _write(self, written: Node) -> None:
-        parts = [self._texts[arg] for arg in written.args if isinstance(arg, Node)]
-        name, deep = f"t{len(self._texts)}", 1 + max([0, *(d for _, d in parts)])
-        text = self.written(written, [text for text, _ in parts], name)
-        if written.op in ("input", "load"):
-            self.inputs.add(f"s{written.args[-1]}" if written.op == "load" else text)
-        if written.op in ("const", "input"):
-            deep = 0
-        elif text != name and (self._uses[written] > 1 or deep > DEEP or written in self._twice):
-            self.lines.append(self.assigned(name, written, text))
-            text, deep = name, 0
-        self._texts[written] = text, deep
-
-    def written(self, node: Node, parts: list[str], name: str) -> str:
-        """Return a node's text, of the texts of its parts; it may be assigned to `name`."""
-        raise NotImplementedError
-
-    def assigned(self, name: str, written: Node, text: str) -> str:
-        return f"{name} = {text}"
-
-    def text(self, part: Any) -> str:
-        """Return nodes, in arrays and lists of arrays, as Python writes them."""
-        if isinstance(part, str):
-            return part
-        if isinstance(part, Node):
-            return self._texts[part][0]
-        if isinstance(part, np.ndarray) and not part.ndim:
-            return self.text(part[()])
-        row = ", ".join(map(self.text, part))
-        return f"({row},)" if isinstance(part, tuple) else f"[{row}]"
-
-
 class PythonLines(CodeLines):
     """The same as lines of Python."""
 
     def written(self, node: Node, parts: list[str], name: str) -> str:
+        if node.op == "look":
+            return f"{self.table(node.args[1])}.item({parts[0]})"
         return _text(node, parts)
 
 
@@ -181,20 +114,6 @@ def _cast(taken: str, kind: str, text: str) -> str:
 # -- the rules of a table --------------------------------------------------------------------------
 
 
-class Slot(NamedTuple):
-    """The place of a field among a state's numbers; one that stays is `whole`, at `begin`.
-
-    `plain`: of a field without axes NumPy makes a number, not an array.
-    """
-
-    begin: int
-    stop: int
-    shape: tuple[int, ...]
-    dtype: Any
-    whole: bool
-    plain: bool
-
-
 class PlayedRecord(Mapping[str, Array]):
     """The record of a step, worked out at its first look-up."""
 
@@ -231,23 +150,19 @@ class ScalarRules:
 
     def __init__(self, game: Any, state: Any, next_state: Any, record: Mapping[str, Any]) -> None:
         self.name, self.players, self.kind = game.name, game.players, type(state)
-        pairs = {name: (vars(state)[name], vars(next_state)[name]) for name in vars(state)}
-        changed = {name for name, (old, new) in pairs.items() if new is not old}
-        while True:
-            self.slots = slots_of(pairs, changed)
-            traced = _trace(game, self)
-            if changed.issuperset(moved := traced.moved):
-                break
-            changed |= moved  # which hangs on data
+        trace = partial(_traces, game, self.kind)
+        self.slots, traced = slots_and(trace, state, next_state)
         self.width = sum(1 if s.whole else s.stop - s.begin for s in self.slots.values())
         self.over = self.slots["over"].begin
         kinds = {name: isinstance(record[name], np.generic) for name in traced.record}
         self.recorded = {n: (part.dtype, kinds[n]) for n, part in traced.record.items()}
-        self._compile("step", (traced.numbers, *_cells(traced.outcome)), True)
-        self._compile("record", _cells(traced.record.values()), True)
-        self._compile("observe", traced.observed.cells, False)
-        self._compile("facts", _cells(traced.facts), False)
-        self._compile("asked", traced.asked.cells, False)
+        fields = (f"s{k}" for k in range(self.width))
+        numbers = tuple(traced.numbers.get(field, field) for field in fields)
+        self._compile("step", (numbers, *traced.outcome), True)
+        self._compile("record", [part.cells for part in traced.record.values()], True)
+        self._compile("observe", traced.observed, False)
+        self._compile("facts", traced.facts, False)
+        self._compile("asked", traced.asked, False)
         self._flags = np.array([[False], [True]]).repeat(game.players, axis=1)
         self._flags.flags.writeable = False
 
@@ -261,7 +176,7 @@ class ScalarRules:
             lines.append(f"({', '.join(f'a{k}' for k in range(self.players))},) = a")
         head = f"def {name}(s{', a' * moves}):"
         source = "\n    ".join([head, *lines, *writer.lines, f"return {writer.text(outputs)}"])
-        names = dict(NAMES)
+        names = {**NAMES, **writer.tables}
         exec(compile(source, f"<{name} of {self.name}>", "exec"), names)
         setattr(self, f"_{name}", names[name])
 
@@ -376,68 +291,22 @@ def _same(one: Any, other: Any) -> bool:
 
 
 class Traces(NamedTuple):
-    """What the rules made of stand-ins."""
+    """What the rules make of stand-ins, as cells; of the record as arrays."""
 
-    moved: set[str]  # fields that were to stay, and do not
-    numbers: tuple[Any, ...]  # of the next state: nodes, and names of what stays
-    outcome: tuple[TracedArray, ...]  # rewards, who is finished, who broke a rule
+    numbers: dict[str, Node]  # of the next state, of fields that do not stay
+    outcome: list[Array]  # rewards, who is finished, who broke a rule
     record: dict[str, TracedArray]
-    observed: TracedArray
-    facts: list[TracedArray]
-    asked: TracedArray
+    observed: Array
+    facts: list[Array]
+    asked: Array
 
 
-def slots_of(pairs: dict[str, tuple[Any, Any]], changed: set[str]) -> dict[str, Slot]:
-    slots, begin = dict[str, Slot](), 0
-    for name, (old, new) in pairs.items():
-        whole = old.ndim > 0 and name not in changed
-        stop = begin + (1 if whole else old.size)
-        plain = isinstance(new, np.generic)
-        slots[name] = Slot(begin, stop, old.shape, old.dtype, whole, plain)
-        begin = stop
-    return slots
-
-
-def _trace(game: Any, rules: ScalarRules) -> Traces:
-    state, moves = object.__new__(rules.kind), inputs("a", 0, game.players, np.int64)
-    for name, (begin, stop, shape, dtype, whole, _) in rules.slots.items():
-        entry = (
-            StoredArray(begin, shape, dtype) if whole else inputs("s", begin, stop, dtype, shape)
-        )
-        vars(state)[name] = entry
-    running = state.replace(over=np.False_, void=np.False_)
-    after, outcome = game.settle(running, moves)
-    numbers, moved = list[Any](), set[str]()
-    for name, slot in rules.slots.items():
-        new = vars(after)[name]
-        if slot.whole and new is vars(state)[name]:
-            numbers.append(f"s{slot.begin}")
-            continue
-        moved |= {name} if slot.whole else set()
-        new = lifted(new)
-        if new.dtype != slot.dtype or new.shape != slot.shape:
-            raise Untraceable(f"{name} of a state changes its kind or shape")
-        numbers += [*new.cells.ravel()]
+def _traces(game: Any, kind: type[Any], slots: Slots) -> tuple[Traces, set[str]]:
+    state, moves = standing_in(kind, slots), inputs("a", 0, game.players, np.int64)
+    after, outcome = game.settle(state.replace(over=np.False_, void=np.False_), moves)
+    numbers, moved = numbers_after(slots, state, after)
+    paid = [lifted(part).cells for part in (outcome.rewards, outcome.finished, outcome.broke)]
     record = {name: lifted(part) for name, part in outcome.record.items()}
-    paid = lifted(outcome.rewards), lifted(outcome.finished), lifted(outcome.broke)
-    facts = [lifted(fact.of(state)) for fact in game.facts]
-    observed, asked = lifted(game.observe(state)), lifted(game.asked(state))
-    return Traces(moved, tuple(numbers), paid, record, observed, facts, asked)
-
-
-def inputs(letter: str, begin: int, stop: int, dtype: Any, shape: Any = -1) -> TracedArray:
-    cells = np.empty(stop - begin, object)
-    cells[:] = [node("input", kind_of(dtype), f"{letter}{k}") for k in range(begin, stop)]
-    return TracedArray(cells.reshape(shape), dtype)
-
-
-def _cells(parts: Iterable[TracedArray]) -> list[Array]:
-    return [part.cells for part in parts]
-
-
-def nodes_of(outputs: Any) -> Iterator[Node]:
-    if isinstance(outputs, Node):
-        yield outputs
-    elif not isinstance(outputs, str):
-        for part in outputs.ravel() if isinstance(outputs, np.ndarray) else outputs:
-            yield from nodes_of(part)
+    facts = [lifted(fact.of(state)).cells for fact in game.facts]
+    observed, asked = lifted(game.observe(state)).cells, lifted(game.asked(state)).cells
+    return Traces(numbers, paid, record, observed, facts, asked), moved
