@@ -7,8 +7,9 @@ stays as it is in a game is there in one piece. Arrays are made when somebody re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from llm_games.tracing.states import (
 )
 
 MOST_PLAYERS = 64
+INT64 = np.dtype(np.int64)
 FULL = 2**64 - 1
 WAYS_OUT = ArithmeticError, IndexError, ValueError  # NumPy may know an answer, or says the error
 CALLS = {"negative": "-{0}", "absolute": "abs({0})", "trunc": "float(trunc({0}))"}
@@ -118,12 +120,13 @@ class PlayedRecord(Mapping[str, Array]):
     """The record of a step, worked out at its first look-up."""
 
     def __init__(self, rules: ScalarRules, numbers: tuple[Any, ...], moves: list[int]) -> None:
-        self._due, self._arrays = (rules, numbers, moves), dict[str, Array]()
+        self._due = rules, numbers, moves
+        self._arrays: Mapping[str, Array] | None = None
 
     def __getitem__(self, name: str) -> Array:
-        if not self._arrays:
+        if self._arrays is None:
             rules, numbers, moves = self._due
-            self._arrays.update(rules.record(numbers, moves))
+            self._arrays = rules.record(numbers, moves)
         return self._arrays[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -160,9 +163,14 @@ class ScalarRules:
         numbers = tuple(traced.numbers.get(field, field) for field in fields)
         self._compile("step", (numbers, *traced.outcome), True)
         self._compile("record", [part.cells for part in traced.record.values()], True)
-        self._compile("observe", traced.observed, False)
+        self._compile("observe", tuple(traced.observed.ravel()), False)
         self._compile("facts", traced.facts, False)
         self._compile("asked", traced.asked, False)
+        rows = traced.observed.shape
+        self._packs = {
+            np.float32: (rows, Struct(f"={math.prod(rows)}f").pack_into),
+            np.float64: (rows[:1], Struct(f"={rows[0]}d").pack_into),
+        }
         self._flags = np.array([[False], [True]]).repeat(game.players, axis=1)
         self._flags.flags.writeable = False
 
@@ -182,7 +190,7 @@ class ScalarRules:
 
     def numbers_of(self, state: Any) -> tuple[Any, ...] | None:
         """Return a state's numbers; None if it is no state of one table as these rules know it."""
-        entries = vars(state)
+        entries = state.__dict__
         if entries.get("_rules") is self:
             numbers: tuple[Any, ...] = entries["_numbers"]
             return numbers
@@ -210,7 +218,7 @@ class ScalarRules:
 
         None where NumPy's rules have to play: of a table that is over, or answers beyond doubles.
         """
-        fits = actions.shape == (self.players,) and actions.dtype == np.int64
+        fits = actions.dtype is INT64 and actions.shape == (self.players,)
         numbers = self.numbers_of(state) if fits else None
         if numbers is None or numbers[self.over]:
             return None
@@ -222,10 +230,21 @@ class ScalarRules:
         except WAYS_OUT:
             return None
         next_state = object.__new__(self.kind)
-        vars(next_state).update(_rules=self, _numbers=next_numbers)
+        entries = next_state.__dict__
+        entries["_rules"], entries["_numbers"] = self, next_numbers
         record = PlayedRecord(self, numbers, moves)
         flags = self._truths(finished), record, self._truths(broke)
-        return next_state, np.array(rewards, np.float64), *flags
+        return next_state, self._filled(np.float64, rewards), *flags
+
+    def _filled(self, dtype: Any, numbers: Sequence[Any]) -> Array:
+        """Return numbers as an array, seats first: several times as fast as `numpy.array`."""
+        shape, pack = self._packs[dtype]
+        array = np.empty(shape, dtype)
+        try:
+            pack(array, 0, *numbers)
+        except OverflowError:  # beyond floats of 32 bits
+            array[:] = np.array(numbers, np.float64).reshape(shape)
+        return array
 
     def _truths(self, truths: list[bool]) -> Array:
         if True in truths and False in truths:
@@ -241,7 +260,7 @@ class ScalarRules:
 
     def observe(self, state: Any) -> Array | None:
         numbers = self.numbers_of(state)
-        return None if numbers is None else np.array(self._observe(numbers), np.float32)
+        return None if numbers is None else self._filled(np.float32, self._observe(numbers))
 
     def facts(self, state: Any) -> list[Any] | None:
         """Return the values of all facts as plain Python ones."""
