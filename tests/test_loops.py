@@ -135,6 +135,20 @@ def test_a_copy_makes_its_own_loop():
     assert bits(twin.step(actions)[0]) == bits(env.step(actions)[0])
 
 
+@NEEDS_COMPILER
+def test_what_was_built_is_kept_if_it_can_be(tmp_path, monkeypatch):
+    monkeypatch.setenv("LLM_GAMES_CACHE", str(tmp_path / "new"))
+    made("public_goods", "rational", loop=True)
+    (library,) = (tmp_path / "new").iterdir()
+    with patch("subprocess.run", side_effect=AssertionError("built though it is kept")):
+        made("public_goods", "rational", loop=True)
+    library.unlink()  # it is open
+    library.write_bytes(b"rubbish")
+    made("public_goods", "rational", loop=True)
+    monkeypatch.setenv("LLM_GAMES_CACHE", str(library))  # no folder
+    made("public_goods", "rational", loop=True)
+
+
 def test_without_a_compiler_numpy_plays(monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
     env, _ = made("public_goods", "rational", loop=False)

@@ -89,7 +89,7 @@ def test_a_table_of_numbers_is_equal_to_numpys(name, settings):
     play_both(*both(name, settings), games=3)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "settings"), TABLES)
 def test_two_thousand_games_are_equal(name, settings):
     play_both(*both(name, settings), games=2000)

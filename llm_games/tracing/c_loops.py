@@ -12,15 +12,17 @@ import os
 import platform
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from llm_games.arrays import Array
+from llm_games.files import cache_folder, write_whole
 from llm_games.tracing.graph import Node, Untraceable, cells_as, kind_of, lifted
 from llm_games.tracing.states import (
     SIGNS,
@@ -176,17 +178,17 @@ def built(source: str) -> Any:
     lines = cpu.read_text("utf-8").splitlines() if cpu.exists() else []
     here = [platform.platform(), *(line for line in lines if line.startswith("flags"))][:2]
     key = hashlib.sha256("\0".join([compiler, FLAGS, *here, source]).encode()).hexdigest()
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "llm-games"
-    library = cache / f"{key[:32]}.so"
-    if not library.exists():
-        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as folder:
-            code, made = Path(folder, "loop.c"), Path(folder, "loop.so")
-            code.write_text(source, "utf-8")
-            command = [compiler, *FLAGS.split(), str(code), "-o", str(made), "-lm"]
-            subprocess.run(command, check=True, capture_output=True, timeout=60)
-            made.replace(library)
-    return ctypes.CDLL(str(library))
+    library = cache_folder() / f"{key[:32]}.so"
+    with suppress(OSError):
+        return ctypes.CDLL(str(library))
+    with TemporaryDirectory() as folder:
+        code, result = Path(folder, "loop.c"), Path(folder, "loop.so")
+        code.write_text(source, "utf-8")
+        command = [compiler, *FLAGS.split(), str(code), "-o", str(result), "-lm"]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        with suppress(OSError):  # a folder that cannot be written is passed over
+            write_whole(library, result.read_bytes())
+        return ctypes.CDLL(str(result))
 
 
 # -- the loop --------------------------------------------------------------------------------------

@@ -239,7 +239,7 @@ class ScalarRules:
     def _filled(self, dtype: Any, numbers: Sequence[Any]) -> Array:
         """Return numbers as an array, seats first: several times as fast as `numpy.array`."""
         shape, pack = self._packs[dtype]
-        array = np.empty(shape, dtype)
+        array: Any = np.empty(shape, dtype)
         try:
             pack(array, 0, *numbers)
         except OverflowError:  # beyond floats of 32 bits
