@@ -1,6 +1,7 @@
 """Vector environments in loops of C are equal to those in NumPy, and fall back to them."""
 
 import copy
+import os
 import shutil
 from unittest.mock import patch
 
@@ -15,7 +16,8 @@ from llm_games.wrappers import vector_env
 from llm_games.wrappers.vector_env import GameVectorEnv
 from llm_games.wrappers.vector_loops import loop_of
 
-NEEDS_COMPILER = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+COMPILER = shutil.which(os.environ.get("CC", "cc"))
+NEEDS_COMPILER = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
 VALUES = {"level_k": "2", "shade": "0.9", "rule": "4", "dp": "1", "undercut": "1"}
 FIXED = {"battle_royale": "strongest", "el_farol_bar": "go", "diners_dilemma": "costly"}
 MADE_OF_MORE = {"q_learning"}  # it needs a market
