@@ -163,7 +163,8 @@ class ScalarRules:
         numbers = tuple(traced.numbers.get(field, field) for field in fields)
         self._compile("step", (numbers, *traced.outcome), True)
         self._compile("record", [part.cells for part in traced.record.values()], True)
-        self._compile("observe", tuple(traced.observed.ravel()), False)
+        seen = (n.args[0] if n.op == "cast" else n for n in traced.observed.ravel())
+        self._compile("observe", tuple(seen), False)  # they are rounded when they are packed
         self._compile("facts", traced.facts, False)
         self._compile("asked", traced.asked, False)
         rows = traced.observed.shape
