@@ -48,7 +48,9 @@ def actions_now(game, state, rng):
         return np.where(some, MISSING, actions)
     if other < 0.2:
         return np.where(some, rng.integers(-(2**53), 2**53, actions.shape), actions)
-    return actions * 0 + actions[0] if other < 0.3 else actions
+    if other < 0.3:
+        return actions * 0 + actions[0]
+    return np.where(game.asked(state), actions, MISSING) if other < 0.7 else actions
 
 
 def bits(array):

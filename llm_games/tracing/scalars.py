@@ -16,6 +16,7 @@ import numpy as np
 
 from llm_games.arrays import Array
 from llm_games.facts import LARGEST
+from llm_games.questions import MISSING
 from llm_games.tracing.graph import Node, TracedArray, Untraceable, lifted
 from llm_games.tracing.states import (
     SIGNS,
@@ -224,7 +225,8 @@ class ScalarRules:
         if numbers is None or numbers[self.over]:
             return None
         moves = actions.tolist()
-        if min(moves) < -LARGEST or max(moves) > LARGEST:
+        large = max(moves) > LARGEST or min(moves) < -LARGEST  # then look closer
+        if large and any(abs(move) > LARGEST and move != MISSING for move in moves):
             return None
         try:
             next_numbers, rewards, finished, broke = self._step(numbers, moves)
