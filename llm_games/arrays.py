@@ -71,9 +71,11 @@ def tall(values: Array, batch: tuple[int, ...]) -> Array:
 
 def at(values: Array, index: Array) -> Array:
     """Take ``values[index]`` at each table: `values` ``(n, ..., *batch)``, `index` ``(*batch)``."""
+    if type(index) is np.int64:  # one table: a fast path
+        return values[index]
     if isinstance(index, StandIn):
         return index.at(values)
-    if np.ndim(index) == 0:  # one table: a fast path
+    if np.ndim(index) == 0:
         return values[index]
     if index.size and not any_true(index != (first := index.flat[0])):  # one index: a view
         return values[first]
