@@ -6,34 +6,24 @@ file is a SHA-256 digest followed by an `.npz` archive.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
+from llm_games.files import cache_folder
+
 Arrays = dict[str, np.ndarray]
-
-
-def folder() -> Path:
-    if override := os.environ.get("LLM_GAMES_CACHE"):
-        return Path(override)
-    if shared := os.environ.get("XDG_CACHE_HOME"):
-        return Path(shared) / "llm-games"
-    try:
-        return Path.home() / ".cache" / "llm-games"
-    except RuntimeError:  # an account without a home folder
-        return Path(gettempdir()) / "llm-games"
 
 
 def remember(name: str, compute: Callable[[], Arrays]) -> Arrays:
     """Return arrays cached by a name of all they depend on, or compute and cache them."""
-    path = folder() / f"{name}.cache"
+    path = cache_folder() / f"{name}.cache"
     with suppress(OSError):
         content = path.read_bytes()
         if content[:32] == sha256(content[32:]).digest():

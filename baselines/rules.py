@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.arrays import any_true, sliced
+from llm_games.arrays import any_true, arrayed, sliced
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.rulebook import Array, Rulebook
@@ -143,6 +143,9 @@ class RulePolicy(Policy):
         noise = Noise.copies(seed, view.batch) if alike else Noise(seed)
         return decision(view, rule(view, noise.of(decided))), RuleMemory(rule, seed, decided + 1)
 
+    def plain(self, memory: RuleMemories) -> Callable[[View, Noise], Array] | None:
+        return lambda view, noise: legal(view, memory.rule(view, noise))
+
     def start_batch(
         self, game: Rulebook, mask: Array, seeds: Array, memory: RuleMemories | None = None
     ) -> RuleMemories:
@@ -215,7 +218,7 @@ def _broadcast(action: Any, batch: tuple[int, ...]) -> Array:
 
 def legal(view: View, action: Any) -> Array:
     """Return a rule's actions as int64; numbers are clipped to what is legal now."""
-    values = np.asarray(action)
+    values = arrayed(action)
     if values.ndim <= len(view.batch):
         low, high = view.game.bounds() if view.game.same_limits else (view.low, view.high)
         values = values.clip(low, high)

@@ -13,6 +13,25 @@ PerPlayer = Array  # one entry for each player of each table, ``(players, *batch
 PerTable = Array  # one entry for each table, ``(*batch)``
 
 
+class StandIn:
+    """Base of what stands for an array while rules are traced, see `llm_games.tracing`."""
+
+    def into(self, values: Any, axis: int = 0) -> Any:
+        """Return the entries of `values` at this index along an axis."""
+        raise NotImplementedError
+
+    def at(self, values: Any) -> Any:
+        """Return each table's entry of `values` at this index, see `at`."""
+        raise NotImplementedError
+
+    def entry(self, values: Any, index: tuple[Any, ...]) -> Any:
+        """Return ``values[index]``; this is part of the index."""
+        raise NotImplementedError
+
+    def blank(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        raise NotImplementedError
+
+
 def any_true(array: Array) -> bool:
     """Same as ``array.any()``, several times as fast on a few entries."""
     return bool(np.count_nonzero(array))
@@ -20,6 +39,16 @@ def any_true(array: Array) -> bool:
 
 def all_true(array: Array) -> bool:
     return bool(np.count_nonzero(array) == array.size)
+
+
+def wrong(flags: Array) -> bool:
+    """Test whether anything is wrong; while rules are traced nothing is."""
+    return not isinstance(flags, StandIn) and any_true(flags)
+
+
+def arrayed(values: Any) -> Any:
+    """Return numbers as an array, a stand-in as it is."""
+    return values if isinstance(values, StandIn) else np.asarray(values)
 
 
 def array_of(argument: Any) -> Array:
@@ -30,6 +59,11 @@ def array_of(argument: Any) -> Array:
         return np.asarray(None)
 
 
+def blank(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
+    """Return an array to be filled, beside `like`."""
+    return like.blank(shape, dtype) if isinstance(like, StandIn) else np.empty(shape, dtype)
+
+
 def tall(values: Array, batch: tuple[int, ...]) -> Array:
     """Reshape ``(n,)`` to ``(n, 1, ...)``, so that one number a seat broadcasts over a batch."""
     return values.reshape(-1, *(1,) * len(batch)) if batch else values
@@ -37,12 +71,27 @@ def tall(values: Array, batch: tuple[int, ...]) -> Array:
 
 def at(values: Array, index: Array) -> Array:
     """Take ``values[index]`` at each table: `values` ``(n, ..., *batch)``, `index` ``(*batch)``."""
-    if np.ndim(index) == 0:  # one table: a fast path
+    if type(index) is np.int64:  # one table: a fast path
+        return values[index]
+    if isinstance(index, StandIn):
+        return index.at(values)
+    if np.ndim(index) == 0:
         return values[index]
     if index.size and not any_true(index != (first := index.flat[0])):  # one index: a view
         return values[first]
     lead = values.ndim - index.ndim - 1
     return values[(index[(None,) * lead], *_grid(values.shape[1:]))]
+
+
+def looked_up(values: Array, index: Any, axis: int = 0) -> Array:
+    """Return the entries of constant `values`, the same at all tables, at `index`."""
+    return index.into(values, axis) if isinstance(index, StandIn) else values.take(index, axis)
+
+
+def entry(values: Array, index: tuple[Any, ...]) -> Array:
+    """Return ``values[index]`` of a constant table, the same for all tables of a game."""
+    traced = next((part for part in index if isinstance(part, StandIn)), None)
+    return values[index] if traced is None else traced.entry(values, index)
 
 
 @lru_cache(maxsize=256)

@@ -7,6 +7,7 @@ import os
 import zlib
 from contextlib import suppress
 from pathlib import Path
+from tempfile import gettempdir
 from zipfile import BadZipFile, ZipFile
 
 from llm_games.errors import DiskFull
@@ -18,6 +19,18 @@ DAMAGED = (OSError, EOFError, RuntimeError, MemoryError, BadZipFile, zlib.error)
 """What reading a file says that lost some of its bytes, or was made to be none."""
 LARGE, TIMES = 100_000_000, 100
 """Bytes from which on a part of an archive may be so many times what it is packed into."""
+
+
+def cache_folder() -> Path:
+    """Return the folder of what can be worked out anew."""
+    if override := os.environ.get("LLM_GAMES_CACHE"):
+        return Path(override)
+    if shared := os.environ.get("XDG_CACHE_HOME"):
+        return Path(shared) / "llm-games"
+    try:
+        return Path.home() / ".cache" / "llm-games"
+    except RuntimeError:  # an account without a home folder
+        return Path(gettempdir()) / "llm-games"
 
 
 def check_unpacked(file: ZipFile) -> None:

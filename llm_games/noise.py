@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_games.arrays import any_true, arrayed, wrong
 from llm_games.errors import BadParameter
 
 Array = NDArray[Any]
@@ -141,15 +142,15 @@ class Noise:
                 return np.int64((mix(self._base + GOLD & FULL) * count >> 64) + low)
             large, lead = count > LOW, self._lead(shape)
         else:
-            low, high = np.asarray(low), np.asarray(high)
+            low, high = arrayed(low), arrayed(high)
             if any(limit.dtype.kind not in "iu" for limit in (low, high)):
                 raise _no_integers(low, high)
             low, high = low.astype(np.int64), high.astype(np.int64)
             with np.errstate(over="ignore"):
                 count = high - low + np.int64(endpoint)
-            if (low > high).any() or (count < 1).any():
+            if wrong(low > high) or wrong(count < 1):
                 raise _no_integers(low, high)
-            count, large = count.astype(np.uint64), (count > LOW).any()
+            count, large = count.astype(np.uint64), any_true(count > LOW)
             lead = self._lead(shape, low.shape, high.shape)
         return _share(self.bits(lead), count, large).view(np.int64) + low
 
@@ -228,8 +229,13 @@ class Noise:
 def number(key: Array, index: Any) -> Array:
     """Draw only entry `index`, from 0, of what `Noise.random` draws with this key."""
     with np.errstate(over="ignore"):
-        bits = mix(key + GOLD * (np.asarray(index).astype(np.uint64) + np.uint64(1)))
+        bits = mix(key + GOLD * np.add(index, 1).astype(np.uint64))
     return (bits >> 11) * 2.0**-53
+
+
+def counted(key: Any, count: Any) -> Any:
+    """Return the keys of ``noise.of(count)`` by the noise's own and counts from 0."""
+    return mix(key ^ mix(count.astype(np.uint64) + SALT))
 
 
 def _keyed(base: Any) -> Noise:

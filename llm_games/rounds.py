@@ -84,12 +84,13 @@ class Rounds(Rulebook):
     def teller(self, state: Any) -> Callable[[int], dict[str, Any]]:
         """Tell the round and its facts, and under ``last`` those of the last round."""
         rounds_played = int(state.round)
+        values = self.traced and self.traced.facts(state)
         current: dict[str, Any] = {"round": min(rounds_played + 1, self.rounds), "last": None}
         last: dict[str, Any] = {"round": rounds_played}
         seat_facts = []  # facts that differ by seat: whether of this round, name, all seats' values
-        for name, of, now, each in self._told_facts:
+        for index, name, of, now, each in self._told_facts:
             if now or rounds_played:
-                value = of(state).tolist()
+                value = values[index] if values else of(state).tolist()
                 if isinstance(value, list) and not each:
                     seat_facts.append((now, name, value))
                 else:
@@ -106,9 +107,9 @@ class Rounds(Rulebook):
         return tell
 
     @cached_property
-    def _told_facts(self) -> list[tuple[str, Callable[[Any], Any], bool, bool | int]]:
-        told = [fact for fact in self.facts if fact.said != NUMBERS_ONLY]
-        return [(fact.said or fact.name, fact.of, fact.now, fact.each) for fact in told]
+    def _told_facts(self) -> list[tuple[int, str, Callable[[Any], Any], bool, bool | int]]:
+        told = [(i, fact) for i, fact in enumerate(self.facts) if fact.said != NUMBERS_ONLY]
+        return [(i, fact.said or fact.name, fact.of, fact.now, fact.each) for i, fact in told]
 
     def picture(self, state: Any) -> tuple[str, list[str], list[list[str]]]:
         caption, columns = self.spectacle(state)

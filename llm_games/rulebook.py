@@ -13,21 +13,34 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from gymnasium import spaces
 
-from llm_games.arrays import Array, PerPlayer, PerTable, any_true, array_of, of_seats, sliced, tall
+from llm_games.arrays import (
+    Array,
+    PerPlayer,
+    PerTable,
+    any_true,
+    array_of,
+    at,
+    blank,
+    of_seats,
+    sliced,
+    tall,
+)
 from llm_games.asides import Aside
 from llm_games.errors import BadParameter, IllegalAction, unknown
 from llm_games.facts import LARGEST, Column, Draw, Fact, check_integer, check_parameters, param
 from llm_games.noise import Noise
 from llm_games.pictures import table_image
 from llm_games.questions import MISSING, Action, Question, within_int64
+from llm_games.tracing.scalars import ScalarRules, scalar_rules
 
 Chance = Mapping[str, Array]  # what was drawn, by the names that `Rulebook.draws` gives
 MOST_PLAYERS = 100_000
+PATIENCE = 100  # steps of one table after which it pays to trace its rules
 LARGEST_DISCRETE = 10_000  # actions of a Discrete space; of more, it is a Box of integers
 
 
@@ -35,6 +48,7 @@ LARGEST_DISCRETE = 10_000  # actions of a Discrete space; of more, it is a Box o
 class State:
     """Base of all states. Array fields have their batch axes last.
 
+    After a step of traced rules a state is its numbers, and its arrays are made when they are read.
     `round` counts the rounds (or shots) finished, int64; `over` is true where the game has ended,
     `void` where it ended without a score (``failed_reply="void_run"``).
     """
@@ -42,6 +56,18 @@ class State:
     round: PerTable
     over: PerTable
     void: PerTable
+
+    def __getattr__(self, name: str) -> Any:
+        entries = self.__dict__
+        if "_numbers" not in entries or name not in entries["_rules"].slots:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        entries[name] = value = entries["_rules"].array(entries["_numbers"], name)
+        return value
+
+    def __getstate__(self) -> dict[str, Any]:
+        if "_numbers" not in self.__dict__:
+            return self.__dict__
+        return {name: getattr(self, name) for name in self.__dict__["_rules"].slots}
 
     def table(self, index: Any) -> Self:
         """Take one table (or several, by slices or integers) out of a batch."""
@@ -53,7 +79,7 @@ class State:
     def replace(self, **changes: Any) -> Self:
         """Return a state with other values in these fields (`dataclasses.replace`, but fast)."""
         other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__, **changes)
+        other.__dict__.update(self.__getstate__(), **changes)
         return other
 
     def merged(self, other: Self, mask: PerTable) -> Self:
@@ -62,9 +88,15 @@ class State:
         # Fields that both share, such as what was drawn before play, are not copied.
         return other.replace(**{k: np.where(mask, new, v) for k, v, new in triples if new is not v})
 
+    def take_over(self, other: Self, tables: Array) -> Self:
+        """Put the other's `tables`, integers ``(k,)``, into these very arrays."""
+        for name, array in self.arrays().items():
+            array.T[tables] = getattr(other, name).T[tables]
+        return self.replace()
+
     def placed(self, indexes: Array, part: Self, original: Self | None = None) -> Self:
         """Put the tables of `part` at `indexes`, integers ``(k,)``, but fields of `original`."""
-        shared = {} if original is None else original.__dict__
+        shared = {} if original is None else original.__getstate__()
         changed = {k: v for k, v in part.arrays().items() if shared.get(k) is not v}
         for name, value in changed.items():
             changed[name] = getattr(self, name).copy()
@@ -72,7 +104,9 @@ class State:
         return self.replace(**changed)
 
     def arrays(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if isinstance(v, (np.ndarray, np.generic))}
+        return {
+            k: v for k, v in self.__getstate__().items() if isinstance(v, (np.ndarray, np.generic))
+        }
 
 
 @dataclass
@@ -401,11 +435,11 @@ class Rulebook(ABC):
 
         With `seats`, ``(k,)`` or others at each table ``(k, *batch)``, only their rows.
         """
+        if seats is None and self.traced and (seen := self.traced.observe(state)) is not None:
+            return seen
         is_subset = seats is not None
-        rows = np.empty(
-            (len(self.column_index), len(seats) if is_subset else self.players, *state.round.shape),
-            np.float32,
-        )
+        count = len(seats) if is_subset else self.players
+        rows = blank((len(self.column_index), count, *state.round.shape), np.float32, state.round)
         begin, seat_axes = 0, rows.ndim - 1  # axes of a fact that differs by seat
         if is_subset and np.ndim(seats) == 1:
             seats = sliced(np.asarray(seats))
@@ -455,8 +489,6 @@ class Rulebook(ABC):
     def breaks(self, state: Any, actions: Array) -> Array:
         """Return the asked seats whose action is against the rules, bool ``(players, *batch)``."""
         low, high = self.bounds() if self.same_limits else self.legal(state)
-        if self.same_limits and actions.ndim > 1 and actions.min() >= low and actions.max() <= high:
-            return np.zeros(actions.shape, np.bool_)  # a short way for a batch
         outside = (actions < low) | (actions > high)
         return outside & self.asked(state) if any_true(outside) else outside
 
@@ -486,12 +518,31 @@ class Rulebook(ABC):
         ``Outcome.broke``. Raises IllegalAction for another shape than `asked`, or no integers.
         """
         actions = np.asarray(actions)
+        if self.traced and (played := self.traced.step(state, actions)):
+            return played[0], Outcome(*played[1:])
         shape = (self.players, *state.round.shape)
         if actions.shape != shape or actions.dtype.kind not in "iu":
             raise IllegalAction(
                 f"{self.name}: actions must be integers of shape {shape} (players first), "
                 f"got {actions.dtype} of shape {actions.shape}"
             )
+        if self.traced is None and actions.ndim == 1:
+            steps = self.__dict__["_steps"] = self.__dict__.get("_steps", 0) + 1
+            if steps >= PATIENCE:
+                self.trace()
+        return self.settle(state, actions)
+
+    traced: ClassVar[ScalarRules | Literal[False] | None] = None
+    """Its rules on plain numbers, for one small table, see `trace`; False: they do not trace."""
+
+    def trace(self) -> str:
+        """Let one table be played on plain numbers from now on; return why not, "" if it is."""
+        rules = scalar_rules(self)
+        self.__dict__["traced"] = rules if isinstance(rules, ScalarRules) else False
+        return rules if isinstance(rules, str) else ""
+
+    def settle(self, state: Any, actions: Array) -> tuple[Any, Outcome]:
+        """Do the same for actions of the right shape."""
         over = any_true(state.over)
         if over:
             actions = np.where(state.over, self.fallback(state), actions)
@@ -636,8 +687,8 @@ class Rulebook(ABC):
     def everybody(self, value: Array) -> Array:
         """Repeat a truth a table for every seat: bool ``(*batch)`` to ``(players, *batch)``."""
         if not value.ndim:  # of one table: a short way
-            return self._everybody[int(value)]
-        each = np.empty((self.players, *value.shape), np.bool_)
+            return at(self._everybody, value * 1)
+        each = blank((self.players, *value.shape), np.bool_, value)
         each[:] = value
         return each
 

@@ -55,6 +55,12 @@ class Begun(NamedTuple):
         seeds[indexes], seats[:, indexes] = part.seeds, part.seats
         return Begun(seeds, seats, self.state.placed(indexes, part.state))
 
+    def take_over(self, other: Begun, tables: Array) -> Begun:
+        """Return the same of the other's episodes at `tables`; the state's arrays are changed."""
+        seeds, seats = self.seeds.copy(), self.seats.copy()
+        seeds[tables], seats[:, tables] = other.seeds[tables], other.seats[:, tables]
+        return Begun(seeds, seats, self.state.take_over(other.state, tables))
+
 
 class Tables:
     """Tables that are played together, each as a `Table` by itself.
@@ -69,6 +75,7 @@ class Tables:
         self.seeds, self.steps = np.zeros(count, np.uint64), np.zeros(count, np.int64)
         self.seats = np.zeros((game.players, count), np.int64)
         self.state: Any = None
+        self._own = False  # nobody else has the state's arrays
         self.sight: Sight | None = None
         self._first: list[int | None] = [None] * count  # the last seed that was given
         self._is_seeded = np.zeros(count, np.bool_)  # tables that have one
@@ -96,16 +103,21 @@ class Tables:
             chosen = self._next(tables)
         else:
             chosen = np.array([self._start(t, seeds[t]) for t in tables.tolist()], np.uint64)
+        self.steps, own = self.steps.copy(), self._own
+        self.steps[tables] = 0
         if every or seeds is not None or given is not None:
             begun = self._begin(chosen, given)
+            if not every:
+                begun = Begun(self.seeds, self.seats, self.state).placed(tables, begun)
         else:
-            begun = self._follow(tables, chosen)
-        self.steps = self.steps.copy()
-        self.steps[tables] = 0
-        if not every:
-            begun = Begun(self.seeds, self.seats, self.state).placed(tables, begun)
+            begun, coming = Begun(self.seeds, self.seats, self.state), self._follow(tables, chosen)
+            if own:
+                begun = begun.take_over(coming, tables)
+            else:
+                begun = begun.placed(tables, coming.table(tables))
         self.seeds, self.seats, state = begun
         self._enter(state)
+        self._own = own and not every
 
     def _begin(self, seeds: Array, fixed_chance: Mapping[str, Any] | None = None) -> Begun:
         noise, seats = Noise(seeds), np.arange(self.game.players)[:, None]
@@ -113,7 +125,7 @@ class Tables:
         return Begun(seeds, noise.of("seat").of(seats).seed(), state)
 
     def _follow(self, tables: Array, seeds: Array) -> Begun:
-        """Return the episodes that follow at these tables; all are drawn at once, ahead."""
+        """Return episodes that follow, at these tables those of the seeds; all are drawn ahead."""
         coming = self._coming
         if coming is None or any_true(coming.seeds[tables] != seeds):
             due = self._ahead_of(np.arange(self.count))
@@ -124,7 +136,7 @@ class Tables:
                 stale = np.flatnonzero(coming.seeds != due)
                 coming = coming.placed(stale, self._begin(due[stale]))
             self._coming = coming
-        return coming.table(tables)
+        return coming
 
     def hush(self, mute: Callable[[], PerPlayer], mask: PerTable | None = None) -> None:
         """Tell talk (if any) not to wait for the seats of `mute`, bool ``(players, tables)``.
@@ -168,9 +180,15 @@ class Tables:
         return seeds
 
     def _enter(self, state: Any) -> None:
-        self.state = state
+        self.state, self._own = state, False
         who = Who(self.game.name, self.seeds, self.steps, seed=self.seeds)
         self.sight = Sight(self.game, state, who)
+
+    def go_on(self, state: Any, steps: Array) -> None:
+        """Enter a state that nobody else has, after so many steps of each table's episode."""
+        self.steps = steps
+        self._enter(state)
+        self._own = True
 
     def ready(self) -> Sight:
         """Return the sight of all seats; NotReady before the first reset."""

@@ -7,7 +7,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from llm_games.arrays import Array, sliced
+from llm_games.arrays import Array, arrayed, sliced
 from llm_games.questions import Question
 from llm_games.rulebook import Rulebook
 
@@ -89,7 +89,9 @@ class Sight:
 
     @_lazy
     def asked(self) -> list[int]:
-        return [seat for seat, asked in enumerate(self.turn.tolist()) if asked]
+        rules = self.game.traced
+        truths = (rules and rules.asked(self.state)) or self.turn.tolist()
+        return [seat for seat, asked in enumerate(truths) if asked]
 
     def question(self, seat: int) -> Question | None:
         """Return what a seat of one table is asked, or None; made once."""
@@ -104,7 +106,7 @@ class Sight:
         """Return the values of one fact of `Rulebook.facts`, or, after them, of `recalled`."""
         if index not in self._facts:
             facts = (*self.game.facts, *self.game.recalled())
-            self._facts[index] = np.asarray(facts[index].of(self.state))
+            self._facts[index] = arrayed(facts[index].of(self.state))
         return self._facts[index]
 
     _facts = _lazy(lambda sight: dict[int, Array]())

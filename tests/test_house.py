@@ -72,7 +72,8 @@ LAYERS = {
         "version errors files import_names key_values noise arrays promises game_rooms",
         "pictures charts",
         "loose_json answer_spans xml_calls schemas questions replies asides",
-        "facts normalisation rulebook rounds view words foreign_templates table table_batch",
+        "facts normalisation tracing",
+        "rulebook rounds view words foreign_templates table table_batch",
         "talk",
         "games",
         "codecs env",
@@ -84,7 +85,8 @@ LAYERS = {
         "dialogue mind user_players situations tools llm_policy human guest_seat",
         "guests planning play",
         "learned tabular_player torch_player sb3 sb3_log",
-        "single_agent vector_env team_env async_env grpo_rollout guest_table tool_rollout",
+        "single_agent vector_loops vector_env team_env async_env grpo_rollout guest_table",
+        "tool_rollout",
     ),
     "baselines": (
         "disk_arrays regret rules seat_rotation scenarios tiny named_tools talkers players "

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import llm_games as lg
-from llm_games.baselines import disk_arrays
 from llm_games.benchmarks.judge import references
 from llm_games.benchmarks.judge.player_skill import StackedEpisode, measured
 from llm_games.benchmarks.show.page import build
 from llm_games.benchmarks.studies.skill_accuracy import reference_players
+from llm_games.files import cache_folder
 from llm_games.game_rooms import ROOMS
 from llm_games.registry import rulebook
 
@@ -231,7 +231,7 @@ def test_references_are_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("LLM_GAMES_CACHE", str(tmp_path / "kept"))
     found = run(tmp_path, "diners_dilemma", ["random"])
     first = found.references
-    names = {path.name for path in disk_arrays.folder().iterdir()}
+    names = {path.name for path in cache_folder().iterdir()}
     assert len(names) == 3
     monkeypatch.setattr(references, "play_rules", lambda *a: pytest.fail("played again"))
     assert found.references == first

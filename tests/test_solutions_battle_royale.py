@@ -11,6 +11,7 @@ from playing import each_row
 from llm_games.baselines import disk_arrays
 from llm_games.baselines.games.battle_royale import theory as battle
 from llm_games.errors import BadParameter, IllegalAction
+from llm_games.files import cache_folder
 
 
 def wins_of(solution):
@@ -547,7 +548,7 @@ def test_cache_folder(own, shared, end, monkeypatch):
             monkeypatch.delenv(name, raising=False)
         else:
             monkeypatch.setenv(name, value)
-    assert disk_arrays.folder().as_posix().endswith(end)
+    assert cache_folder().as_posix().endswith(end)
 
 
 def test_solution_comes_from_the_cache(monkeypatch):

@@ -30,8 +30,8 @@ class BatchSeats:
     def __init__(self, tables: Tables, policies: Sequence[Policy], sits: Array) -> None:
         self.tables, self.policies, self.sits = tables, list(policies), sits
         self.outcomes: dict[int, Counter[str]] = {}
-        self._memories: list[Any] = [None] * len(self.policies)
-        self._listen, self.look_back = (
+        self.memories: list[Any] = [None] * len(self.policies)
+        self.listens, self.look_back = (
             [k for k, p in enumerate(self.policies) if p.does(name)] for name in ("hear", "finish")
         )
         self.notes: Mapping[Cell, tuple[int, Sequence[Note]]] = {}
@@ -54,11 +54,11 @@ class BatchSeats:
         if mute:
             self.tables.hush(lambda: np.logical_or.reduce(mute), mask)
         for k, cells in self._cells(mask):
-            policy, memory = self.policies[k], self._memories[k]
+            policy, memory = self.policies[k], self.memories[k]
             memory = policy.start_batch(game if policy.speaks else game.core, cells, seeds, memory)
             notes = {cell: noted for cell, (writer, noted) in self.notes.items() if writer == k}
             notes = {cell: noted for cell, noted in notes.items() if cells[cell]}
-            self._memories[k] = policy.recall_batch(memory, notes) if notes else memory
+            self.memories[k] = policy.recall_batch(memory, notes) if notes else memory
         self.notes = {cell: entry for cell, entry in self.notes.items() if not mask[cell[1]]}
         self._talked = self._talked & ~mask
         self.hear(mask)
@@ -76,13 +76,13 @@ class BatchSeats:
 
     def hear(self, mask: PerTable) -> None:
         """Let players hear what the games of these tables tell them, but for what was said."""
-        if not self._listen:
+        if not self.listens:
             return
         mask = mask & ~self._talked
-        for k in self._listen:
+        for k in self.listens:
             if any_true(cells := self._held[k] & mask):
-                memory = self.policies[k].hear_batch(self._sight(k), cells, self._memories[k])
-                self._memories[k] = memory
+                memory = self.policies[k].hear_batch(self._sight(k), cells, self.memories[k])
+                self.memories[k] = memory
 
     async def ask(self, mask: Array) -> PerPlayer:
         """Return the moves of the policies in the cells of `mask`; an error leaves all memories."""
@@ -91,7 +91,7 @@ class BatchSeats:
 
     def _decisions(self, cells: list[tuple[int, Array]]) -> Iterator[Any]:
         for k, mine in cells:
-            yield self.policies[k].decide_batch(self._sight(k), mine, self._memories[k])
+            yield self.policies[k].decide_batch(self._sight(k), mine, self.memories[k])
 
     def ask_now(self, mask: Array) -> PerPlayer:
         cells = self._cells(mask)
@@ -117,7 +117,7 @@ class BatchSeats:
             moves.append(actions if words else actions.astype(np.int64, copy=False))
         self._talked = self.tables.ready().talking
         for (k, _), (decided, memory) in zip(cells, answers, strict=True):
-            self._memories[k] = memory
+            self.memories[k] = memory
             for (_, table), decision in decided.replies.items():
                 if decision.attempts:
                     self.outcomes.setdefault(table, Counter())[decision.outcome] += 1
@@ -127,7 +127,7 @@ class BatchSeats:
         cells = [(k, chosen) for k in self.look_back if (chosen := self._held[k] & mask).any()]
         if cells:
             work = (
-                self.policies[k].finish_batch(self._sight(k), chosen, self._memories[k])
+                self.policies[k].finish_batch(self._sight(k), chosen, self.memories[k])
                 for k, chosen in cells
             )
             for (k, _), decisions in zip(cells, run_sync(together(work)), strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -112,6 +112,13 @@ class Policy(ABC):
     def recall(self, memory: Any, notes: Sequence[Note]) -> Any:
         """Return the memory at the start of a game, with what was noted down in the one before."""
         return memory
+
+    def plain(self, memory: Any) -> Callable[[View, Noise], Array] | None:
+        """Return its moves as a function of a view and noise, if they hang on nothing else.
+
+        The batch's `memory` then has the noise's ``keys`` and the numbers of moves ``decided``.
+        """
+        return None
 
     # -- the same for cells of a batch: those true in `mask`, bool ``(players, tables)`` ---------
 

@@ -18,10 +18,14 @@ from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Outcome, PerTable, Rulebook
 from llm_games.table_batch import Tables, seeds_of
 from llm_games.talk import Talking
+from llm_games.tracing.c_loops import TableLoop
 from llm_games.view import View
 from llm_games.wrappers.batch import BatchSeats
 from llm_games.wrappers.policy import Policy, added
 from llm_games.wrappers.single_agent import LONGEST_WAIT, Regret, seating
+from llm_games.wrappers.vector_loops import loop_of, play_on
+
+PATIENCE = 20_000  # learners' steps after which it pays to build a loop
 
 Result = tuple[Any, Array, PerTable, PerTable, dict[str, Any]]
 """Observations, rewards, what is terminated, what is truncated, infos."""
@@ -107,6 +111,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self.single_action_space = self.codec.space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._indexes = np.arange(num_envs)
+        self._played = 0
+        self._loop: TableLoop | str | None = None  # or why there is none
         self._learner: Any = np.zeros(num_envs, np.int64)  # where each sits, or did before
         self._clear()
 
@@ -270,6 +276,12 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _play_on(self, mask: PerTable) -> None:
         """Play steps of these tables until learners are asked or done; also after a failure."""
+        if self._played < PATIENCE:
+            self._played += self.num_envs
+        elif self._loop is None:
+            self._loop = loop_of(self)
+        if isinstance(self._loop, TableLoop) and play_on(self, self._loop, mask):
+            return
         for _ in range(LONGEST_WAIT):
             turn = self.tables.ready().turn
             waits = turn[self._row()] > self._moved  # of truths: the first, and not the second

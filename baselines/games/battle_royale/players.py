@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_games.arrays import entry
 from llm_games.baselines.games.battle_royale import theory
 from llm_games.baselines.rules import Players, cannot_play, pick, shape
 from llm_games.games.battle_royale.rules import MISS
@@ -44,7 +45,7 @@ def follow(policy: Array, view: View, noise: Noise) -> Array:
     if policy.ndim > 3:
         shots_left = len(policy) - 1 - view.number("shots").astype(np.int64)
         state = np.maximum(shots_left, 0), *state
-    return shoot(policy[state], noise)
+    return shoot(entry(policy, state), noise)
 
 
 def rational(view: View, noise: Noise) -> Array:

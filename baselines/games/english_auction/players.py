@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from llm_games.arrays import arrayed
 from llm_games.baselines.games.english_auction.theory import bears, expected_prices, money_step
 from llm_games.baselines.rules import Kind, Players, count_from, whole
 from llm_games.games.english_auction.rules import WITHDRAW
@@ -53,7 +54,7 @@ def _seat_setting(view: View, name: str) -> Array:
 def _beside(amounts: Array, view: View, values: Array) -> Array:
     """Return values by bidder that broadcast with its amounts, of one item or of many."""
     extra_axes = np.ndim(amounts) - len(view.batch)
-    return np.asarray(values).reshape((*np.shape(values), *(1,) * extra_axes))
+    return arrayed(values).reshape((*np.shape(values), *(1,) * extra_axes))
 
 
 def rule(limit: int, view: View, noise: Noise) -> Array:

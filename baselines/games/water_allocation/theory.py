@@ -16,6 +16,7 @@ from typing import Self
 
 import numpy as np
 
+from llm_games.arrays import entry, looked_up
 from llm_games.baselines.disk_arrays import Arrays, remember
 from llm_games.baselines.regret import Claim, Measured, Parts, Steps
 from llm_games.games.water_allocation.rules import WaterAllocation, WaterAllocationState
@@ -201,7 +202,8 @@ class Response:
         day, money = len(self.choice) - situation.days_left, situation.balance // self.unit
         exact = day, situation.supply - self.supply_low, situation.hp, situation.dry, money
         ends = zip(exact, self.choice.shape, strict=True)
-        return LEVELS[self.choice[tuple(np.clip(i, 0, n - 1) for i, n in ends)]] * self.unit
+        choice = entry(self.choice, tuple(np.clip(i, 0, n - 1) for i, n in ends))
+        return looked_up(LEVELS, choice) * self.unit
 
 
 def best_response(game: WaterAllocation, field: Play, seat: int) -> Response:

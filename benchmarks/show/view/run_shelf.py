@@ -12,12 +12,12 @@ from threading import Lock, Thread
 from typing import NamedTuple
 from zlib import crc32
 
-from llm_games.baselines import disk_arrays
 from llm_games.benchmarks.record.connection import APPLICATION, NotARun, StoreError
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.show.view.decision_index import Decisions, Gone, Page
 from llm_games.benchmarks.show.view.filter import Filter
 from llm_games.benchmarks.show.view.search import Search
+from llm_games.files import cache_folder
 
 ENDING = ".db"
 ID = 8  # characters of an id
@@ -156,7 +156,7 @@ class RunShelf:
 
     def __init__(self, paths: Sequence[Path], folder: Path | None = None) -> None:
         self.paths = list(paths)
-        self.folder = folder or disk_arrays.folder() / "view"
+        self.folder = folder or cache_folder() / "view"
         self._runs: dict[Path, RunFile] = {}
         self._lock = Lock()
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at, of_seats
+from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at, looked_up, of_seats
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_integer, listed, once, param
 from llm_games.questions import MISSING, Target
@@ -157,10 +157,11 @@ class BattleRoyale(Rulebook):
         target = np.minimum(at(actions, state.shooter), self.players)
         rates = np.array(self.rates)
         victim = (seats == target) & state.living
-        hit = victim.any(axis=0) & (self._roll(state) < rates[state.shooter])
+        hit = victim.any(axis=0) & (self._roll(state) < looked_up(rates, state.shooter))
         living = state.living & ~(victim & hit)
         survivors, shots = living.sum(axis=0), state.round + 1
-        turns = np.where(living, self._turns_until.take(state.shooter, 1), self.players)
+        turns_until = looked_up(self._turns_until, state.shooter, 1)
+        turns = np.where(living, turns_until, self.players)
         capped = np.False_ if self.max_shots is None else shots >= self.max_shots
         next_state = state.replace(
             round=shots,

@@ -278,7 +278,7 @@ class BeautyContest(Rounds):
         return self.max_draw is None
 
     def highest_legal(self, state: BeautyContestState) -> PerPlayer:
-        return np.full(state.numbers.shape, state.limit)
+        return np.zeros(state.numbers.shape, np.int64) + state.limit
 
     @property
     def masked(self) -> bool:

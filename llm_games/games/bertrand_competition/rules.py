@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from llm_games import promises as announced
-from llm_games.arrays import any_true, tall
+from llm_games.arrays import any_true, looked_up, tall
 from llm_games.asides import Aside, Text
 from llm_games.errors import BadParameter
 from llm_games.facts import LARGEST, Each, Fact, exact_of, param, ratio_of
@@ -390,18 +390,20 @@ class BertrandCompetition(Rounds):
         wanted = q.reach - q.slope * prices + q.cross * prices.sum(axis=0)
         if self.demand_clip != "corner":
             return (np.maximum(wanted, 0) if self.demand_clip == "own" else wanted), q.parts
-        if not any_true(np.asarray((wanted < 0) | (prices > high))):  # the usual case, fast
+        outside: Any = (wanted < 0) | (prices > high)
+        if not any_true(outside):  # the usual case, fast
             return wanted, q.parts
-        table, selling = self._table, prices <= high
-        while True:
-            reach, slope, cross, parts = table[:, selling.sum(axis=0)]
+        selling = prices <= high
+        for _ in range(self.players + 1):  # with every turn a firm more is priced out
+            reach, slope, cross, parts = looked_up(self._table, selling.sum(axis=0), 1)
             total = np.where(selling, prices, 0).sum(axis=0)
             wanted = np.where(selling, reach - slope * prices + cross * total, 0)
-            priced_out = np.asarray((wanted < 0).any(axis=0))
+            priced_out: Any = (wanted < 0).any(axis=0)
             if not any_true(priced_out):
-                return wanted, parts
+                break
             dearest = np.where(selling, prices, -1).max(axis=0)
             selling = selling & ~(priced_out & (prices == dearest))
+        return wanted, parts
 
     @cached_property
     def _table(self) -> Array:

@@ -76,7 +76,7 @@ class ElFarolBar(Rounds):
 
     def good(self, goers: Any) -> Any:
         if self.capacity_test == "float":
-            return np.asarray(goers) / self.players <= float(self.ratio)
+            return goers / self.players <= float(self.ratio)
         return goers * self.ratio.denominator <= self.ratio.numerator * self.players
 
     def utility(self, decisions: PerPlayer, good: PerTable) -> PerPlayer:

@@ -37,7 +37,7 @@ def leader_of(tied: PerPlayer, rule: str, asked: PerPlayer, draw: Callable[[], A
     `authors_chances`.
     """
     first, count = tied.argmax(axis=0), tied.sum(axis=0)
-    if rule == "lowest_index" or not (count > 1).any():
+    if rule == "lowest_index" or not any_true(count > 1):
         return first
     lot = draw()
     if rule == "uniform":  # a lot below 1 times a count stays below the count, in doubles too
@@ -52,7 +52,7 @@ def authors_chances(tied: PerPlayer, asked: PerPlayer) -> PerPlayer:
     """Return each tied seat's chance to lead by AucArena's published code, float64."""
     # After each reply, in seat order, all earlier equal bids take the lead anew with probability
     # 1/2.
-    chances, begun = np.zeros(tied.shape), np.zeros(tied.shape[1:], np.bool_)
+    chances, begun = np.zeros_like(tied, np.float64), np.zeros_like(tied[0])
     for seat in range(len(tied)):
         opens = tied[seat] & ~begun
         chances[seat] = np.where(opens, 1.0, chances[seat])

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, at
+from llm_games.arrays import Array, at, looked_up
 from llm_games.errors import BadParameter
 from llm_games.facts import LAW, Draw, Fact, check_integer, fixed, has_law, param, rows_of
 from llm_games.noise import Noise
@@ -174,7 +174,7 @@ class SealedBidAuction(Rounds):
         t = np.minimum(state.round, self.rounds - 1)
         count = candidates.sum(axis=0)
         if self.tie_rng == "shared":
-            index = self._shared_lots[t, count]
+            index = looked_up(self._shared_lots.ravel(), t * (self.players + 1) + count)
         else:  # a lot below 1 times a count stays below the count, in doubles too
             index = (at(state.lots, t) * count).astype(np.int64)
         return candidates & (candidates.cumsum(axis=0) == index + 1)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from llm_games.arrays import Array, PerPlayer, PerTable, array_of, at, tall
+from llm_games.arrays import Array, PerPlayer, PerTable, array_of, at, looked_up, tall
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, listed, once, param
 from llm_games.questions import NO_BID, Action, Remark, SealedBid, alike
@@ -387,10 +387,10 @@ class WaterAllocation(Rulebook):
 
     def _allocate(self, bids: PerPlayer, supply: PerTable) -> tuple[PerPlayer, PerTable]:
         first = self.precedence
-        ranked = first[np.argsort(-bids[first], axis=0, kind="stable")]
+        ranked = looked_up(first, np.argsort(-bids[first], axis=0, kind="stable"))
         cells = ranked * supply.size + np.arange(supply.size).reshape(supply.shape)
         served, remaining = bids.take(cells) > NO_BID, supply
-        for rank, need in enumerate(self.requirements.take(ranked)):
+        for rank, need in enumerate(looked_up(self.requirements, ranked)):
             fits = served[rank] = served[rank] & (need <= remaining)
             remaining = remaining - need * fits
             if self.allocation == "stop":

@@ -1,0 +1,1 @@
+"""Rules written once, in NumPy, traced on stand-ins for arrays and written out as plain code."""

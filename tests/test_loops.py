@@ -1,0 +1,170 @@
+"""Vector environments in loops of C are equal to those in NumPy, and fall back to them."""
+
+import copy
+import os
+import shutil
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from playing import NAMES
+
+from llm_games.baselines.players import PLAYERS, handed, make_player, rule_of
+from llm_games.baselines.rules import Kind
+from llm_games.tracing.c_loops import TableLoop
+from llm_games.wrappers import vector_env
+from llm_games.wrappers.vector_env import GameVectorEnv
+from llm_games.wrappers.vector_loops import loop_of
+
+COMPILER = shutil.which(os.environ.get("CC", "cc"))
+NEEDS_COMPILER = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
+VALUES = {"level_k": "2", "shade": "0.9", "rule": "4", "dp": "1", "undercut": "1"}
+FIXED = {"battle_royale": "strongest", "el_farol_bar": "go", "diners_dilemma": "costly"}
+MADE_OF_MORE = {"q_learning"}  # it needs a market
+NUMPY_PLAYS = {
+    "beauty_contest": {"best_response", "level_k:2"},
+    "bertrand_competition": {"best_response", "match", "reciprocal", "undercut:1"},
+    "budget_auction": {"best_response", "rational"},
+    "english_auction": {"knap", "mc", "rational"},  # the knapsack
+    "sealed_bid_auction": {"best_response", "rational", "reciprocal"},
+    "water_allocation": {"cooperative"},
+}
+"""Players whose rules do not trace: most sort, or look up, as stand-ins do not."""
+NO_LOOP = {"emergency_evacuation", "pirate_game"}  # too many people; plans
+
+
+def players_of(game):
+    kinds = PLAYERS | {k: v for k, v in handed(game).rules.items() if isinstance(v, Kind)}
+    names = [kind for kind in kinds if rule_of(kind, game) and kind not in MADE_OF_MORE]
+    values = VALUES | {"fixed": FIXED.get(game, "1")}
+    return [f"{name}:{values[name]}" if name in values else name for name in names]
+
+
+PAIRS = [(game, player) for game in NAMES if game not in NO_LOOP for player in players_of(game)]
+TRACED = [pair for pair in PAIRS if pair[1] not in NUMPY_PLAYS.get(pair[0], ())]
+FEW = [
+    ("water_allocation", "even"),
+    ("english_auction", "rule:4"),
+    ("battle_royale", "cooperative"),
+    ("battle_royale", "rational"),
+    ("public_goods", "rational"),
+]
+
+
+def made(game, player, *, loop, copies=8, **settings):
+    """Return an environment that was reset, with its loop at once, or never."""
+    rounds = {"rounds": 30} if game == "bertrand_competition" else {}
+    players = [make_player(name) for name in player.split("|")]
+    opponents = players if len(players) > 1 else players[0]
+    env = GameVectorEnv(game, copies, opponents=opponents, **rounds, **settings)
+    env._played = vector_env.PATIENCE if loop else -(10**18)
+    first = env.reset(seed=3)
+    assert isinstance(env._loop, TableLoop) is loop, env._loop
+    return env, first
+
+
+def bits(thing):
+    if isinstance(thing, dict):
+        return {name: bits(part) for name, part in thing.items()}
+    if isinstance(thing, np.ndarray) and thing.dtype != object:
+        return thing.dtype, thing.shape, thing.tobytes()
+    return repr(thing)
+
+
+def play_both(game, player, episodes, **settings):
+    (env, first), (other, expected) = (
+        made(game, player, loop=n, **settings) for n in (True, False)
+    )
+    assert [*map(bits, first)] == [*map(bits, expected)]
+    env.action_space.seed(1)
+    over, step = 0, 0
+    while over < episodes:
+        actions = env.action_space.sample()
+        actions = np.minimum(actions, 1) if step % 3 == 1 else actions
+        result, expected = env.step(actions), other.step(actions)
+        assert [*map(bits, result)] == [*map(bits, expected)], step
+        if step % 20 == 0:
+            assert bits(env.tables.state.arrays()) == bits(other.tables.state.arrays())
+            assert bits(env.tables.steps) == bits(other.tables.steps)
+        over, step = over + np.count_nonzero(result[2] | result[3]), step + 1
+
+
+@pytest.mark.parametrize("game", [name for name in NAMES if name not in NO_LOOP])
+def test_players_are_traced_or_on_the_list(game):
+    def found():
+        for player in players_of(game):
+            with patch("llm_games.tracing.c_loops.built"):
+                env, _ = made(game, player, loop=False, copies=2)
+                if isinstance(loop_of(env), str):
+                    yield player
+
+    assert {*found()} == NUMPY_PLAYS.get(game, set())
+
+
+@NEEDS_COMPILER
+@pytest.mark.parametrize(("game", "player"), FEW)
+def test_a_loop_is_equal_to_numpy(game, player):
+    play_both(game, player, episodes=40)
+
+
+@NEEDS_COMPILER
+@pytest.mark.nightly
+@pytest.mark.parametrize(("game", "player"), TRACED)
+def test_ten_thousand_episodes_are_equal(game, player):
+    play_both(game, player, episodes=10_000, copies=64)
+
+
+@NEEDS_COMPILER
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"seat": 2, "autoreset_mode": "SameStep"},
+        {"max_cycles": 4, "obs_mode": "both", "copies": 2},
+        {"actions": "unit", "normalize": True},
+        {"failed_reply": "void_run", "max_episode_steps": 3},
+    ],
+)
+def test_a_loop_is_equal_in_other_settings(settings):
+    play_both("water_allocation", "even|half|salary|even", 20, **settings)
+
+
+@NEEDS_COMPILER
+def test_a_copy_makes_its_own_loop():
+    env, _ = made("public_goods", "rational", loop=True)
+    twin = copy.deepcopy(env)
+    assert twin._loop is None
+    actions = np.arange(8)
+    assert bits(twin.step(actions)[0]) == bits(env.step(actions)[0])
+
+
+@NEEDS_COMPILER
+def test_what_was_built_is_kept_if_it_can_be(tmp_path, monkeypatch):
+    monkeypatch.setenv("LLM_GAMES_CACHE", str(tmp_path / "new"))
+    made("public_goods", "rational", loop=True)
+    (library,) = (tmp_path / "new").iterdir()
+    with patch("subprocess.run", side_effect=AssertionError("built though it is kept")):
+        made("public_goods", "rational", loop=True)
+    library.unlink()  # it is open
+    library.write_bytes(b"rubbish")
+    made("public_goods", "rational", loop=True)
+    monkeypatch.setenv("LLM_GAMES_CACHE", str(library))  # no folder
+    made("public_goods", "rational", loop=True)
+
+
+def test_without_a_compiler_numpy_plays(monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    env, _ = made("public_goods", "rational", loop=False)
+    assert loop_of(env) == "Untraceable: there is no C compiler"
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"seat": "rotate"}, "seat changes"),
+        ({"talk": {"turns": 1, "alphabet": 3}}, "players talk"),
+        ({"regret": lambda game, record: 0}, "records"),
+    ],
+)
+def test_where_there_is_no_loop(settings, why):
+    env, _ = made("public_goods", "rational", loop=False, **settings)
+    assert why in loop_of(env)
