@@ -25,7 +25,7 @@ from llm_games.arrays import Array
 from llm_games.files import cache_folder, write_whole
 from llm_games.tracing.graph import Node, Untraceable, cells_as, kind_of, lifted
 from llm_games.tracing.states import (
-    SIGNS,
+    FORMS,
     CodeLines,
     Slots,
     inputs,
@@ -35,13 +35,23 @@ from llm_games.tracing.states import (
 )
 
 FLAGS = "-O3 -march=native -ffp-contract=off -fwrapv -fno-math-errno -shared -fPIC -w"
-TYPES = {"b": "uint8_t", "i": "int64_t", "u": "uint64_t", "f": "double", "h": "float"}
-FORMS = {"floor_divide": "over({0}, {1})", "remainder": "rest({0}, {1})", "invert": "~{0}"}
-FORMS |= {"negative": "-{0}", "floor": "floor({0})", "trunc": "trunc({0})", "rint": "rint({0})"}
-FORMS |= {"ceil": "ceil({0})", "sqrt": "sqrt({0})"}
-FORMS |= {"isnan": "{0} != {0}", "sign": "({0} > 0) - ({0} < 0)", "absolute": "fabs({0})"}
-HEAD = """#include <math.h>
+TYPES = {
+    "b": "uint8_t",
+    "i": "int64_t",
+    "u": "uint64_t",
+    "f": "double",
+    "h": "float",
+    "t": "int64_t *",
+}
+HEAD = """#include <iso646.h>
+#include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
+#define True 1
+#define False 0
+#define inf INFINITY
+#define nan NAN
+#define absolute(x) _Generic((x), float: fabsf, double: fabs, default: llabs)(x)
 static inline int64_t within(int64_t i, int64_t n) {
   i += i < 0 ? n : 0;
   return (uint64_t)i < (uint64_t)n ? i : 0;
@@ -52,118 +62,64 @@ static inline int64_t over(int64_t a, int64_t b) {
   return q - ((a % b != 0) & ((a < 0) != (b < 0)));
 }
 static inline int64_t rest(int64_t a, int64_t b) { return b ? a - b * over(a, b) : 0; }
-static inline void argsort(const int64_t *v, int64_t *order, int64_t n) {
-  for (int64_t i = 0; i < n; i++) {
-    int64_t k = i;
-    for (; k && v[order[k - 1]] > v[i]; k--) order[k] = order[k - 1];
-    order[k] = i;
-  }
+#define SORT(name, at, new) \\
+static inline int64_t *name(const int64_t *v, int64_t n, int64_t *r) { \\
+  for (int64_t i = 0, k; i < n; r[k] = new, i++) \\
+    for (k = i; k && at(r[k - 1]) > v[i]; k--) r[k] = r[k - 1]; \\
+  return r; \\
 }
-static inline void sort(const int64_t *v, int64_t *sorted, int64_t n) {
-  for (int64_t i = 0; i < n; i++) {
-    int64_t k = i;
-    for (; k && sorted[k - 1] > v[i]; k--) sorted[k] = sorted[k - 1];
-    sorted[k] = v[i];
-  }
-}
-static inline int64_t argmax(const int64_t *v, int64_t n) {
-  int64_t best = 0;
-  for (int64_t i = 1; i < n; i++) if (v[i] > v[best]) best = i;
-  return best;
-}
-static inline int64_t argmin(const int64_t *v, int64_t n) {
-  int64_t best = 0;
-  for (int64_t i = 1; i < n; i++) if (v[i] < v[best]) best = i;
-  return best;
-}
+#define VALUE(x) (x)
+#define PLACE(x) v[x]
+SORT(sort, VALUE, v[i])
+SORT(argsort, PLACE, i)
+#define BEST(place, extreme, sign) \\
+static inline int64_t place(const int64_t *v, int64_t n) { \\
+  int64_t best = 0; \\
+  for (int64_t i = 1; i < n; i++) if (v[i] sign v[best]) best = i; \\
+  return best; \\
+} \\
+static inline int64_t extreme(const int64_t *v, int64_t n) { return v[place(v, n)]; }
+BEST(argmax, maximum, >)
+BEST(argmin, minimum, <)
 """
 
 
 class CLines(CodeLines):
-    """The same as `PythonLines`, as lines of C; `sizes` are those of stored arrays by place."""
+    """Lines of C; `sizes` are those of stored arrays by place."""
 
-    twice = CodeLines.twice | {"absolute"}
+    forms = FORMS | {"floor_divide": "over({0}, {1})", "remainder": "rest({0}, {1})"}
 
     def __init__(self, groups: Sequence[Any], sizes: Mapping[int, int]) -> None:
         self.sizes = sizes
         super().__init__(groups)
 
-    def assigned(self, name: str, written: Node, text: str) -> str:
-        return f"const {TYPES[written.kind]} {name} = {text};"
+    def written(self, part: Node, texts: list[str]) -> str:
+        text = super().written(part, texts)
+        return f"{text[:-1]}, (int64_t[{len(texts)}]){{0}})" if part.kind == "t" else text
 
-    def written(self, node: Node, parts: list[str], name: str) -> str:
-        op, kind = node.op, node.kind
-        if op == "const":
-            return _literal(node.args[0], kind)
-        if op == "input":
-            return str(node.args[0])
-        if op == "load":
-            return f"p{node.args[1]}[within({parts[0]}, {self.sizes[node.args[1]]}) * N + t]"
-        if op == "look":
-            name = self.table(node.args[1])
-            return f"{name}[within({parts[0]}, {node.args[1].array.size})]"
-        if op == "entry":
-            return f"{parts[0]}[{node.args[1]}]"
-        if op == "where":
-            return f"({parts[0]} ? {parts[1]} : {parts[2]})"
-        if op in ("pick", "sort", "argsort", "argmax", "argmin"):
-            return self._of_row(node, parts, name)
-        if op in ("minimum", "maximum"):
-            return self._extreme(op, kind, parts, name)
-        return f"({_form(node, parts)})"
+    def literal(self, number: Any, kind: str) -> str:
+        return f"(({TYPES[kind]}){number.item()!r})"
 
-    def _of_row(self, node: Node, parts: list[str], name: str) -> str:
-        op = node.op
-        entries = node.args[1:] if op == "pick" else node.args
-        row = ", ".join(parts[1:] if op == "pick" else parts)
-        count = len(entries)
-        const = "static " * all(entry.op == "const" for entry in entries)
-        self.lines.append(f"{const}const {TYPES[entries[0].kind]} r{name}[] = {{{row}}};")
-        if op == "pick":
-            return f"r{name}[within({parts[0]}, {count})]"
-        if op in ("argmax", "argmin"):
-            return f"{op}(r{name}, {count})"
-        self.lines.append(f"int64_t {name}[{count}]; {op}(r{name}, {name}, {count});")
-        return name
+    def looked_up(self, part: Node, index: str) -> str:
+        whole = part.args[1]
+        if part.op == "load":
+            return f"p{whole}[{self.place(index, self.sizes[whole])} * N + t]"
+        return f"{self.table(whole)}[{self.place(index, whole.array.size)}]"
 
-    def _extreme(self, op: str, kind: str, parts: list[str], name: str) -> str:
-        sign, best = "<" if op == "minimum" else ">", parts[0]
-        for k, part in enumerate(parts[1:]):
-            nan = f" || {best} != {best}" * (kind in "fh")
-            text = f"({best} {sign}= {part}{nan} ? {best} : {part})"
-            if k < len(parts) - 2:
-                self.lines.append(f"const {TYPES[kind]} m{name}_{k} = {text};")
-                text = f"m{name}_{k}"
-            best = text
-        return best
+    def chosen(self, condition: str, yes: str, no: str) -> str:
+        return f"({condition} ? {yes} : {no})"
 
+    def row(self, kind: str, texts: list[str]) -> str:
+        return f"((const {TYPES[kind]}[]){{{', '.join(texts)}}})"
 
-def _literal(number: Any, kind: str) -> str:
-    if kind == "i":
-        least = -(2**63)
-        return f"({number + 1}LL - 1)" if number == least else f"{number}LL"
-    if kind == "u":
-        return f"{number}ULL"
-    if kind == "b":
-        return str(int(number))
-    if not np.isfinite(number):
-        return "NAN" if np.isnan(number) else ("INFINITY" if number > 0 else "(-INFINITY)")
-    return f"({TYPES[kind]}){float(number).hex()}"
+    def place(self, index: str, count: int) -> str:
+        return f"within({index}, {count})"
 
+    def assigned(self, name: str, part: Node, text: str) -> str:
+        return f"const {TYPES[part.kind]} {name} = {text};"
 
-def _form(node: Node, parts: list[str]) -> str:
-    op, kind, taken = node.op, node.kind, node.args[0].kind
-    if op == "cast":
-        return f"{parts[0]} != 0" if kind == "b" else f"({TYPES[kind]}){parts[0]}"
-    if op == "invert" and kind == "b":
-        return f"!{parts[0]}"
-    if op in ("floor_divide", "remainder") and taken != "i":
-        raise Untraceable(f"np.{op} of such numbers is not traced")
-    if op == "absolute" and kind == "i":
-        return f"{parts[0]} < 0 ? -{parts[0]} : {parts[0]}"
-    if op in FORMS:
-        return FORMS[op].format(*parts)
-    return f"{parts[0]} {SIGNS[op]} {parts[1]}"
+    def cast(self, taken: str, kind: str, text: str) -> str:
+        return f"{text} != 0" if kind == "b" else f"({TYPES[kind]}){text}"
 
 
 # -- the compiler ----------------------------------------------------------------------------------
@@ -194,15 +150,8 @@ def built(source: str) -> Any:
 # -- the loop --------------------------------------------------------------------------------------
 
 PAD = 8  # entries between rows, which would share the cache's lines at powers of 2
-STORED = {
-    "?": "uint8_t",
-    "b": "int8_t",
-    "B": "uint8_t",
-    "i": "int32_t",
-    "l": "int64_t",
-    "L": "uint64_t",
-}
-STORED |= {"q": "int64_t", "Q": "uint64_t", "d": "double", "f": "float"}
+STORED = {"?": "uint8_t", "b": "int8_t", "B": "uint8_t", "i": "int32_t", "l": "int64_t"}
+STORED |= {"L": "uint64_t", "q": "int64_t", "Q": "uint64_t", "d": "double", "f": "float"}
 PARTS = {"moved": "b", "moves": "i", "reward": "f", "payoff": "f", "finished": "b", "acted": "b"}
 PARTS |= {"broke": "b", "action": "i", "steps": "i", "keys": "u", "decided": "i"}
 """Arrays of a step, ``(tables,)``, the last two ``(players, tables)``, and their kinds."""

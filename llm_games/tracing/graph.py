@@ -17,18 +17,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from llm_games.arrays import Array, StandIn
 
-KINDS = {
-    "?": "b",
-    "b": "i",
-    "B": "i",
-    "i": "i",
-    "l": "i",
-    "q": "i",
-    "L": "u",
-    "Q": "u",
-    "d": "f",
-    "f": "h",
-}
+KINDS = dict(zip("?bBilqLQdf", "biiiiiuufh", strict=True))
 """Kinds of nodes by NumPy's letters: truths, integers, 64 bits, doubles, floats of 32 bits."""
 WIDE = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64, "h": np.float32}
 OTHER_NAMES = {"divide": "true_divide", "logical_and": "bitwise_and", "logical_not": "invert"}
@@ -36,18 +25,10 @@ OTHER_NAMES |= {"logical_or": "bitwise_or", "logical_xor": "bitwise_xor"}
 ELEMENTWISE = {"add", "subtract", "multiply", "true_divide", "floor_divide", "remainder"}
 ELEMENTWISE |= {"minimum", "maximum", "less", "less_equal", "greater", "greater_equal", "equal"}
 ELEMENTWISE |= {"not_equal", "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "negative"}
-ELEMENTWISE |= {
-    "absolute",
-    "sign",
-    "floor",
-    "ceil",
-    "sqrt",
-    "trunc",
-    "rint",
-    "isnan",
-    "left_shift",
-    "right_shift",
-}
+ELEMENTWISE |= {"absolute", "sign", "floor", "ceil", "sqrt", "trunc", "rint", "isnan"}
+ELEMENTWISE |= {"left_shift", "right_shift"}
+OF_TRUTHS = {"multiply": "bitwise_and", "minimum": "bitwise_and"}
+OF_TRUTHS |= {"add": "bitwise_or", "maximum": "bitwise_or"}
 MOVING = {"broadcast_to", "moveaxis", "swapaxes", "transpose", "reshape", "ravel", "repeat"}
 MOVING |= {"concatenate", "stack", "expand_dims", "squeeze", "tile", "flip", "roll"}
 SUMMED = 8  # so many floats in a row are summed by NumPy in another order than one after another
@@ -115,8 +96,8 @@ def made(op: str, kind: str, *args: Node) -> Node:
         return const(_folded(op, kind, [arg.args[0] for arg in args]), WIDE[kind])
     first, last = args[0], args[-1]
     simple: Node | None = None
-    if kind == "b" and op in ("multiply", "add"):
-        return made("bitwise_and" if op == "multiply" else "bitwise_or", kind, *args)
+    if kind == "b" and op in OF_TRUTHS:
+        return made(OF_TRUTHS[op], kind, *args)
     if op == "where":
         simple = _chosen(kind, *args)
     elif op == "invert" and first.op == "invert":
@@ -319,12 +300,8 @@ class StoredArray(TracedArray):
     ndim: Any = property(lambda self: len(self._shape))
 
     def __init__(self, place: int, shape: tuple[int, ...], dtype: Any) -> None:
-        self.place, self._shape, self.dtype, self.kind = (
-            place,
-            shape,
-            np.dtype(dtype),
-            kind_of(dtype),
-        )
+        self.place, self._shape = place, shape
+        self.dtype, self.kind = np.dtype(dtype), kind_of(dtype)
 
     def __len__(self) -> int:
         return int(self._shape[0])

@@ -19,7 +19,7 @@ from llm_games.facts import LARGEST
 from llm_games.questions import MISSING
 from llm_games.tracing.graph import Node, TracedArray, Untraceable, lifted
 from llm_games.tracing.states import (
-    SIGNS,
+    FULL,
     CodeLines,
     Slots,
     inputs,
@@ -30,88 +30,63 @@ from llm_games.tracing.states import (
 
 MOST_PLAYERS = 64
 INT64 = np.dtype(np.int64)
-FULL = 2**64 - 1
 WAYS_OUT = ArithmeticError, IndexError, ValueError  # NumPy may know an answer, or says the error
-CALLS = {"negative": "-{0}", "absolute": "abs({0})", "trunc": "float(trunc({0}))"}
-CALLS |= {"floor": "float(floor({0}))", "rint": "float(round({0}))", "isnan": "{0} != {0}"}
-CALLS |= {"ceil": "float(ceil({0}))", "sqrt": "sqrt({0})"}
-CALLS |= {"sign": "({0} > 0) - ({0} < 0)"}
-TRUTHS = {"bitwise_and": "and", "bitwise_or": "or", "minimum": "and", "maximum": "or"}
 NAMES: dict[str, Any] = {
-    "argmax": lambda row: row.index(max(row)),
-    "argmin": lambda row: row.index(min(row)),
-    "argsort": lambda row: sorted(range(len(row)), key=row.__getitem__),
-    **{name: getattr(math, name) for name in ("floor", "ceil", "sqrt", "trunc", "nan", "inf")},
+    "argmax": lambda row, _: row.index(max(row)),
+    "argmin": lambda row, _: row.index(min(row)),
+    "argsort": lambda row, n: sorted(range(n), key=row.__getitem__),
+    "sort": lambda row, _: sorted(row),
+    "minimum": lambda row, _: min(row),
+    "maximum": lambda row, _: max(row),
+    "absolute": abs,
+    "floor": lambda number: math.copysign(math.floor(number), number),
+    "ceil": lambda number: math.copysign(math.ceil(number), number),
+    "trunc": lambda number: math.copysign(math.trunc(number), number),
+    "rint": lambda number: math.copysign(round(number), number),
+    **{name: getattr(math, name) for name in ("sqrt", "nan", "inf")},
 }
 
 
-# -- nodes as lines of Python ----------------------------------------------------------------------
-
-
 class PythonLines(CodeLines):
-    """The same as lines of Python."""
+    """Lines of Python."""
 
-    def written(self, node: Node, parts: list[str], name: str) -> str:
-        if node.op == "look":
-            return f"{self.table(node.args[1])}.item({parts[0]})"
-        return _text(node, parts)
+    truths = {"bitwise_and": "{0} and {1}", "bitwise_or": "{0} or {1}"}
 
+    def written(self, part: Node, texts: list[str]) -> str:
+        rounds = part.kind == "h" and part.op not in ("const", "input", "load", "where", "cast")
+        if rounds and not (part.op == "multiply" and part.args[1].op == "cast"):
+            raise Untraceable(f"np.{part.op} of floats of 32 bits is not traced")
+        return super().written(part, texts)
 
-def _text(written: Node, parts: list[str]) -> str:
-    op, kind, first, row = written.op, written.kind, "".join(parts[:1]), ", ".join(parts)
-    if op == "const":
-        return _constant(written.args[0])
-    if op == "input":
-        return str(written.args[0])
-    if op == "load":
-        return f"s{written.args[1]}.item({first})"
-    if op == "entry":
-        return f"{first}[{written.args[1]}]"
-    if op == "pick":
-        return f"({', '.join(parts[1:])},)[{first}]"
-    if op == "where":
-        return f"({parts[1]} if {first} else {parts[2]})"
-    if op in ("sort", "argsort", "argmax", "argmin"):
-        return f"{'sorted' if op == 'sort' else op}(({row},))"
-    if op in ("minimum", "maximum") and len(parts) > 2:
-        return f"{op[:3]}({row})"
-    return f"({_operation(op, kind, written.args, first, parts[-1])})"
+    def literal(self, number: Any, kind: str) -> str:
+        return f"({number.item()!r})"
 
+    def looked_up(self, part: Node, index: str) -> str:
+        whole = part.args[1]
+        return f"{f's{whole}' if part.op == 'load' else self.table(whole)}.item({index})"
 
-def _constant(number: Any) -> str:
-    return f"({number.item()!r})"
+    def chosen(self, condition: str, yes: str, no: str) -> str:
+        return f"({yes} if {condition} else {no})"
 
+    def row(self, kind: str, texts: list[str]) -> str:
+        return f"({', '.join(texts)},)"
 
-def _operation(op: str, kind: str, args: Any, first: str, last: str) -> str:
-    if op == "cast":
-        return _cast(args[0].kind, kind, first)
-    if kind == "h" and not (op == "multiply" and args[1].op == "cast"):  # it would be rounded
-        raise Untraceable(f"np.{op} of floats of 32 bits is not traced")
-    if kind == "b" and op in TRUTHS:
-        return f"{first} {TRUTHS[op]} {last}"
-    if op == "invert":
-        return {"b": f"not {first}", "i": f"~{first}"}.get(kind, f"{first} ^ {FULL}")
-    if op in ("minimum", "maximum"):
-        sign, number = "<" if op == "minimum" else ">", f" or {first} != {first}"
-        return f"{first} if {first} {sign}= {last}{number * (kind != 'i')} else {last}"
-    if op in CALLS and kind != "u" and (kind == "i" or op != "sign"):
-        return CALLS[op].format(first)
-    if op not in SIGNS or (op in ("floor_divide", "remainder") and kind != "i"):
-        raise Untraceable(f"np.{op} of such numbers is not traced")
-    text = f"{first} {SIGNS[op]} {last}"
-    return f"({text}) & {FULL}" if kind == "u" and op in ("add", "multiply", "left_shift") else text
+    def place(self, index: str, count: int) -> str:
+        return index
 
+    def assigned(self, name: str, part: Node, text: str) -> str:
+        return f"{name} = {text}"
 
-def _cast(taken: str, kind: str, text: str) -> str:
-    if kind == "b":
-        return f"{text} != 0"
-    if kind in "fh":
-        return text if taken in "fh" else f"float({text})"
-    if kind == "u" and taken in "bi":
-        return f"{text} & {FULL}"
-    if kind == "i" and taken in "bf":
-        return f"{text} + 0" if taken == "b" else f"int({text})"
-    raise Untraceable(f"{taken} as {kind} is not traced")
+    def cast(self, taken: str, kind: str, text: str) -> str:
+        if kind == "b":
+            return f"{text} != 0"
+        if kind in "fh":
+            return text if taken in "fh" else f"float({text})"
+        if kind == "u" and taken in "bi":
+            return f"{text} & {FULL}"
+        if kind == "i" and taken in "bf":
+            return f"{text} + 0" if taken == "b" else f"int({text})"
+        raise Untraceable(f"{taken} as {kind} is not traced")
 
 
 # -- the rules of a table --------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,10 +19,16 @@ from llm_games.tracing.graph import (
 
 T = TypeVar("T")
 DEEP = 12  # levels of brackets that one line nests
+FULL = 2**64 - 1
 SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "true_divide": "/", "floor_divide": "//"}
 SIGNS |= {"remainder": "%", "less": "<", "less_equal": "<=", "greater": ">", "equal": "=="}
 SIGNS |= {"greater_equal": ">=", "not_equal": "!=", "bitwise_xor": "^", "left_shift": "<<"}
 SIGNS |= {"right_shift": ">>", "bitwise_and": "&", "bitwise_or": "|"}
+FORMS = {op: f"{{0}} {sign} {{1}}" for op, sign in SIGNS.items()}
+"""Operations as Python and C both write them; others are calls of functions of their names."""
+OVERFLOWS = {"add", "subtract", "multiply", "left_shift"}
+OF_ROWS = {"sort", "argsort", "argmax", "argmin"}
+TWICE = {"minimum", "maximum", "sign", "isnan"}  # which write more than once what they take
 
 
 # -- fields of a state -----------------------------------------------------------------------------
@@ -112,8 +118,19 @@ def nodes_of(outputs: Any) -> Iterator[Node]:
 class CodeLines:
     """Writes groups of nodes as lines of code; what is used once stands where it is used.
 
-    `ends` are the numbers of lines after each group.
+    `ends` are the numbers of lines after each group. Of Python, as C reads it with some macros, but
+    for what languages override.
     """
+
+    forms: Mapping[str, str] = FORMS
+    truths: Mapping[str, str] = {}  # other forms of truths
+    literal: Callable[[Any, str], str]
+    looked_up: Callable[[Node, str], str]
+    chosen: Callable[..., str]  # by a condition
+    row: Callable[[str, list[str]], str]  # numbers of a kind
+    place: Callable[[str, int], str]  # among so many
+    cast: Callable[[str, str, str], str]  # from one kind to another
+    assigned: Callable[[str, Node, str], str]  # to a name
 
     def __init__(self, groups: Iterable[Any]) -> None:
         self.lines, self.ends = list[str](), list[int]()
@@ -135,34 +152,71 @@ class CodeLines:
                     stack += [(part, True), *((arg, False) for arg in parts)]
         self._uses = uses
         every = (part for order in orders for part in order)
-        self._twice = {arg for part in every if part.op in self.twice for arg in part.args}
+        self._twice = {arg for part in every if part.op in TWICE for arg in part.args}
         for order in orders:
             for part in order:
                 self._write(part)
             self.ends.append(len(self.lines))
 
-    twice: ClassVar[set[str]] = {"minimum", "maximum", "sign", "isnan"}
-    """Operations that write more than once what they take."""
-
     def _write(self, written: Node) -> None:
         parts = [self._texts[arg] for arg in written.args if isinstance(arg, Node)]
         name, deep = f"t{len(self._texts)}", 1 + max([0, *(d for _, d in parts)])
-        text = self.written(written, [text for text, _ in parts], name)
+        text = self.written(written, [text for text, _ in parts])
         if written.op in ("input", "load"):
             self.inputs.add(f"s{written.args[-1]}" if written.op == "load" else text)
         if written.op in ("const", "input"):
             deep = 0
-        elif text != name and (self._uses[written] > 1 or deep > DEEP or written in self._twice):
+        elif self._uses[written] > 1 or deep > DEEP or written in self._twice:
             self.lines.append(self.assigned(name, written, text))
             text, deep = name, 0
         self._texts[written] = text, deep
 
-    def written(self, node: Node, parts: list[str], name: str) -> str:
-        """Return a node's text, of the texts of its parts; it may be assigned to `name`."""
-        raise NotImplementedError
+    def written(self, part: Node, texts: list[str]) -> str:
+        """Return a node's text, of the texts of its parts."""
+        op, kind, first = part.op, part.kind, "".join(texts[:1])
+        if op == "const":
+            return self.literal(part.args[0], kind)
+        if op == "input":
+            return str(part.args[0])
+        if op == "entry":
+            return f"{first}[{part.args[1]}]"
+        if op in ("load", "look"):
+            return self.looked_up(part, first)
+        if op == "where":
+            return self.chosen(*texts)
+        if op == "pick":
+            return f"{self.row(kind, texts[1:])}[{self.place(first, len(texts) - 1)}]"
+        if op in OF_ROWS or len(texts) > 2:
+            return f"{op}({self.row('i', texts)}, {len(texts)})"
+        if op == "cast":
+            return f"({self.cast(part.args[0].kind, kind, first)})"
+        return f"({self._operation(op, kind, part.args[0].kind, first, texts[-1])})"
 
-    def assigned(self, name: str, written: Node, text: str) -> str:
-        return f"{name} = {text}"
+    def _operation(self, op: str, kind: str, taken: str, first: str, last: str) -> str:
+        if op in ("minimum", "maximum"):
+            none = f" or {first} != {first}" * (kind in "fh")
+            return self.chosen(f"{first} {'<>'[op == 'maximum']}= {last}{none}", first, last)
+        if op == "invert":
+            full = self.literal(np.uint64(FULL), "u")
+            return {"b": f"not {first}", "i": f"~{first}"}.get(kind, f"{first} ^ {full}")
+        if op == "isnan":
+            return f"{first} != {first}"
+        signed = op in ("negative", "absolute", "sign")
+        if (kind == "u" and signed) or (
+            op in ("sign", "floor_divide", "remainder") and kind != "i"
+        ):
+            raise Untraceable(f"np.{op} of such numbers is not traced")
+        if op == "negative":
+            return f"-{first}"
+        if op == "sign":
+            return f"({first} > 0) - ({first} < 0)"
+        form = (kind == "b" and self.truths.get(op)) or self.forms.get(op)
+        if form is None:
+            return f"{op}({first})"
+        text = form.format(first, last)
+        if kind == "u" and op in OVERFLOWS:
+            return f"({text}) & {self.literal(np.uint64(FULL), 'u')}"
+        return text
 
     def table(self, constant: Any) -> str:
         """Return the name of a constant array, see `tables`."""
