@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -87,7 +87,10 @@ BEST(argmin, minimum, <)
 class CLines(CodeLines):
     """Lines of C; `sizes` are those of stored arrays by place."""
 
-    forms = FORMS | {"floor_divide": "over({0}, {1})", "remainder": "rest({0}, {1})"}
+    forms: ClassVar[dict[str, str]] = FORMS | {
+        "floor_divide": "over({0}, {1})",
+        "remainder": "rest({0}, {1})",
+    }
 
     def __init__(self, groups: Sequence[Any], sizes: Mapping[int, int]) -> None:
         self.sizes = sizes
@@ -156,36 +159,11 @@ PARTS = {"moved": "b", "moves": "i", "reward": "f", "payoff": "f", "finished": "
 PARTS |= {"broke": "b", "action": "i", "steps": "i", "keys": "u", "decided": "i"}
 """Arrays of a step, ``(tables,)``, the last two ``(players, tables)``, and their kinds."""
 OF_SEATS = {"k": np.uint64, "d": np.int64}  # inputs: a player's key, and how often it decided
-BODY = """
-int64_t play(
-  int64_t N, void **state, void **part, void **table, int64_t played, int64_t most)
-{{
-const int64_t M = N + PAD;
+OPEN = f"""int64_t play(
+  int64_t N, void **state, void **part, void **table, int64_t played, int64_t most) {{
+const int64_t M = N + {PAD};
 const uint8_t *due = part[0];
-float *out = part[1];
-{fields}
-for (int64_t t = 0; t < N; t++) {{
-{loads}
-for (int64_t step = 0; due[t]; step++) {{
-const int64_t move0 = moves[t];
-{asking}
-if ((({asked}) > moved[t]) || finished[t] || ({round}) - played >= most) break;
-if (step == LONGEST) return 1;
-{playing}
-reward[t] += {reward}; payoff[t] += {reward}; finished[t] = {finished}; steps[t]++;
-if (moved[t]) {{
-acted[t] = 1; broke[t] = {broke}; action[t] = {action}; moved[t] = 0; moves[t] = 0;
-}}
-{counts}
-{nexts}
-}}
-{stores}
-{seeing}
-{seen}
-}}
-return 0;
-}}
-"""
+float *out = part[1];"""
 
 
 class TableLoop:
@@ -235,60 +213,46 @@ class TableLoop:
     def _source(self, groups: list[Any], longest: int) -> str:
         asked, paid, numbers, others, seen = groups
         sizes = {slot.begin: int(np.prod(slot.shape)) for slot in self.slots.values() if slot.whole}
-        play = CLines([asked, [paid, [*numbers.values()], others]], sizes)
-        look = CLines([seen], sizes)
-        fields, loads, stores = [], [], []
+        play, look = (
+            CLines([asked, [paid, [*numbers.values()], others]], sizes),
+            CLines([seen], sizes),
+        )
         self._tables = [*play.tables.values()]
+        fields, cells = list[str](), dict[str, tuple[str, str]]()
         for place, (name, table) in enumerate(play.tables.items()):
             fields.append(f"const {STORED[table.dtype.char]} *{name} = table[{place}];")
         for place, slot in enumerate(self.slots.values()):
-            kind = STORED[slot.dtype.char]
-            fields.append(f"{kind} *p{slot.begin} = state[{place}];")
+            fields.append(f"{STORED[slot.dtype.char]} *p{slot.begin} = state[{place}];")
             for k in range(slot.begin, slot.stop) if not slot.whole else ():
                 cell = f"p{slot.begin}[{k - slot.begin} * M + t]"
-                loads.append(f"{TYPES[kind_of(slot.dtype)]} s{k} = {cell};")
-                stores.append(f"{cell} = s{k};")
-        seats = [k for k in range(len(others)) if {f"k{k}", f"d{k}"} & play.inputs]
-        self.draws = bool(seats)
-        given = [*PARTS.items()][: None if seats else -2]
+                cells[f"s{k}"] = TYPES[kind_of(slot.dtype)], cell
+        drawing = [k for k in range(len(others)) if {f"k{k}", f"d{k}"} & play.inputs]
+        self.draws = bool(drawing)
+        given = [*PARTS.items()][: None if drawing else -2]
         parts = [f"{TYPES[k]} *{name} = part[{i + 2}];" for i, (name, k) in enumerate(given)]
-        each = [
-            f"uint64_t k{k} = keys[{k} * N + t]; int64_t d{k} = decided[{k} * N + t];"
-            for k in seats
-        ]
-        texts = [(name, play.text(n)) for name, n in numbers.items()]
-        new = [(name, text) for name, text in texts if text != name]
-        counts = [
-            f"decided[{k} * N + t] += {play.text(other)};"
-            for k, other in enumerate(others)
-            if k in seats
-        ]
-        rounds, kinds = (
-            self.slots["round"].begin,
-            {name: TYPES[n.kind] for name, n in numbers.items()},
-        )
-        return HEAD + BODY.replace("LONGEST", str(longest)).replace("PAD", str(PAD)).format(
-            fields="\n".join([*fields, *parts]),
-            loads="\n".join(loads),
-            asking="\n".join([*each, *play.lines[: play.ends[0]]]),
-            asked=play.text(asked.item()),
-            round=f"s{rounds}",
-            playing="\n".join(play.lines[play.ends[0] :]),
-            reward=play.text(paid[0]),
-            finished=play.text(paid[1]),
-            broke=play.text(paid[2]),
-            action=play.text(paid[3]),
-            counts="\n".join(counts),
-            nexts="\n".join(
-                [f"const {kinds[name]} n{name} = {text};" for name, text in new]
-                + [f"{name} = n{name};" for name, _ in new]
-            ),
-            stores="\n".join(stores),
-            seeing="\n".join(look.lines),
-            seen="\n".join(
-                f"out[t * {len(seen)} + {k}] = {look.text(n)};" for k, n in enumerate(seen)
-            ),
-        )
+        new = [(f"n{name}", name, play.text(cell)) for name, cell in numbers.items()]
+        new = [entry for entry in new if entry[1] != entry[2]]
+        reward, finished, broke, action = map(play.text, paid)
+        return "\n".join([
+            HEAD, OPEN, *fields, *parts, "for (int64_t t = 0; t < N; t++) {",
+            *(f"{kind} {name} = {cell};" for name, (kind, cell) in cells.items()),
+            "for (int64_t step = 0; due[t]; step++) {", "const int64_t move0 = moves[t];",
+            *(f"uint64_t k{k} = keys[{k} * N + t]; int64_t d{k} = decided[{k} * N + t];"
+              for k in drawing),
+            *play.lines[: play.ends[0]],
+            f"if (({play.text(asked.item())}) > moved[t] || finished[t]",
+            f"    || s{self.slots['round'].begin} - played >= most) break;",
+            f"if (step == {longest}) return 1;", *play.lines[play.ends[0] :],
+            f"reward[t] += {reward}; payoff[t] += {reward}; finished[t] = {finished}; steps[t]++;",
+            f"if (moved[t]) {{ acted[t] = 1; broke[t] = {broke}; action[t] = {action};",
+            "moved[t] = 0; moves[t] = 0; }",
+            *(f"decided[{k} * N + t] += {play.text(others[k])};" for k in drawing),
+            *(f"const {cells[name][0]} {fresh} = {text};" for fresh, name, text in new),
+            *(f"{name} = {fresh};" for fresh, name, _ in new), "}",
+            *(f"{cell} = {name};" for name, (_, cell) in cells.items()), *look.lines,
+            *(f"out[t * {len(seen)} + {k}] = {look.text(n)};" for k, n in enumerate(seen)),
+            "} return 0; }\n",
+        ])  # fmt: skip
 
     def fits(self, state: Any) -> bool:
         entries = ((getattr(state, name), slot) for name, slot in self.slots.items())

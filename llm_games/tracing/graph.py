@@ -22,11 +22,15 @@ KINDS = dict(zip("?bBilqLQdf", "biiiiiuufh", strict=True))
 WIDE = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64, "h": np.float32}
 OTHER_NAMES = {"divide": "true_divide", "logical_and": "bitwise_and", "logical_not": "invert"}
 OTHER_NAMES |= {"logical_or": "bitwise_or", "logical_xor": "bitwise_xor"}
-ELEMENTWISE = {"add", "subtract", "multiply", "true_divide", "floor_divide", "remainder"}
-ELEMENTWISE |= {"minimum", "maximum", "less", "less_equal", "greater", "greater_equal", "equal"}
-ELEMENTWISE |= {"not_equal", "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "negative"}
-ELEMENTWISE |= {"absolute", "sign", "floor", "ceil", "sqrt", "trunc", "rint", "isnan"}
-ELEMENTWISE |= {"left_shift", "right_shift"}
+SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "true_divide": "/", "floor_divide": "//"}
+SIGNS |= {"remainder": "%", "less": "<", "less_equal": "<=", "greater": ">", "equal": "=="}
+SIGNS |= {"greater_equal": ">=", "not_equal": "!=", "bitwise_xor": "^", "left_shift": "<<"}
+SIGNS |= {"right_shift": ">>", "bitwise_and": "&", "bitwise_or": "|"}
+FORMS = {op: f"{{0}} {sign} {{1}}" for op, sign in SIGNS.items()}
+FORMS |= {"invert": "~{0}", "negative": "-{0}", "isnan": "{0} != {0}"}
+FORMS |= {"sign": "({0} > 0) - ({0} < 0)"}
+"""Operations as Python and C both write them; others are calls of functions of their names."""
+ELEMENTWISE = {*FORMS, "minimum", "maximum", "absolute", "floor", "ceil", "sqrt", "trunc", "rint"}
 OF_TRUTHS = {"multiply": "bitwise_and", "minimum": "bitwise_and"}
 OF_TRUTHS |= {"add": "bitwise_or", "maximum": "bitwise_or"}
 MOVING = {"broadcast_to", "moveaxis", "swapaxes", "transpose", "reshape", "ravel", "repeat"}

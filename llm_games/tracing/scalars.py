@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -50,7 +50,10 @@ NAMES: dict[str, Any] = {
 class PythonLines(CodeLines):
     """Lines of Python."""
 
-    truths = {"bitwise_and": "{0} and {1}", "bitwise_or": "{0} or {1}"}
+    truths: ClassVar[dict[str, str]] = CodeLines.truths | {
+        "bitwise_and": "{0} and {1}",
+        "bitwise_or": "{0} or {1}",
+    }
 
     def written(self, part: Node, texts: list[str]) -> str:
         rounds = part.kind == "h" and part.op not in ("const", "input", "load", "where", "cast")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from llm_games.tracing.graph import (
+    FORMS,
     Node,
     StoredArray,
     TracedArray,
@@ -20,13 +21,8 @@ from llm_games.tracing.graph import (
 T = TypeVar("T")
 DEEP = 12  # levels of brackets that one line nests
 FULL = 2**64 - 1
-SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "true_divide": "/", "floor_divide": "//"}
-SIGNS |= {"remainder": "%", "less": "<", "less_equal": "<=", "greater": ">", "equal": "=="}
-SIGNS |= {"greater_equal": ">=", "not_equal": "!=", "bitwise_xor": "^", "left_shift": "<<"}
-SIGNS |= {"right_shift": ">>", "bitwise_and": "&", "bitwise_or": "|"}
-FORMS = {op: f"{{0}} {sign} {{1}}" for op, sign in SIGNS.items()}
-"""Operations as Python and C both write them; others are calls of functions of their names."""
-OVERFLOWS = {"add", "subtract", "multiply", "left_shift"}
+OVERFLOWS = {"add", "subtract", "multiply", "left_shift", "invert", "negative"}
+OF_KINDS = {"sign": "i", "floor_divide": "i", "remainder": "i", "absolute": "ifh"}
 OF_ROWS = {"sort", "argsort", "argmax", "argmin"}
 TWICE = {"minimum", "maximum", "sign", "isnan"}  # which write more than once what they take
 
@@ -122,8 +118,8 @@ class CodeLines:
     for what languages override.
     """
 
-    forms: Mapping[str, str] = FORMS
-    truths: Mapping[str, str] = {}  # other forms of truths
+    forms: ClassVar[dict[str, str]] = FORMS
+    truths: ClassVar[dict[str, str]] = {"invert": "not {0}"}  # other forms of truths
     literal: Callable[[Any, str], str]
     looked_up: Callable[[Node, str], str]
     chosen: Callable[..., str]  # by a condition
@@ -190,33 +186,14 @@ class CodeLines:
             return f"{op}({self.row('i', texts)}, {len(texts)})"
         if op == "cast":
             return f"({self.cast(part.args[0].kind, kind, first)})"
-        return f"({self._operation(op, kind, part.args[0].kind, first, texts[-1])})"
-
-    def _operation(self, op: str, kind: str, taken: str, first: str, last: str) -> str:
         if op in ("minimum", "maximum"):
-            none = f" or {first} != {first}" * (kind in "fh")
-            return self.chosen(f"{first} {'<>'[op == 'maximum']}= {last}{none}", first, last)
-        if op == "invert":
-            full = self.literal(np.uint64(FULL), "u")
-            return {"b": f"not {first}", "i": f"~{first}"}.get(kind, f"{first} ^ {full}")
-        if op == "isnan":
-            return f"{first} != {first}"
-        signed = op in ("negative", "absolute", "sign")
-        if (kind == "u" and signed) or (
-            op in ("sign", "floor_divide", "remainder") and kind != "i"
-        ):
+            unless = f" or {first} != {first}" * (kind in "fh")
+            return self.chosen(f"{first} {'<>'[op == 'maximum']}= {texts[1]}{unless}", *texts)
+        if kind not in OF_KINDS.get(op, kind):
             raise Untraceable(f"np.{op} of such numbers is not traced")
-        if op == "negative":
-            return f"-{first}"
-        if op == "sign":
-            return f"({first} > 0) - ({first} < 0)"
-        form = (kind == "b" and self.truths.get(op)) or self.forms.get(op)
-        if form is None:
-            return f"{op}({first})"
-        text = form.format(first, last)
-        if kind == "u" and op in OVERFLOWS:
-            return f"({text}) & {self.literal(np.uint64(FULL), 'u')}"
-        return text
+        form = (kind == "b" and self.truths.get(op)) or self.forms.get(op, f"{op}({{0}})")
+        full = f" & {self.literal(np.uint64(FULL), 'u')}" * (kind == "u" and op in OVERFLOWS)
+        return f"(({form.format(*texts)}){full})" if full else f"({form.format(*texts)})"
 
     def table(self, constant: Any) -> str:
         """Return the name of a constant array, see `tables`."""
