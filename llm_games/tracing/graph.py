@@ -33,8 +33,9 @@ FORMS |= {"sign": "({0} > 0) - ({0} < 0)"}
 ELEMENTWISE = {*FORMS, "minimum", "maximum", "absolute", "floor", "ceil", "sqrt", "trunc", "rint"}
 OF_TRUTHS = {"multiply": "bitwise_and", "minimum": "bitwise_and"}
 OF_TRUTHS |= {"add": "bitwise_or", "maximum": "bitwise_or"}
+NEUTRAL = {"add": 0, "subtract": 0, "multiply": 1, "true_divide": 1, "floor_divide": 1}
 MOVING = {"broadcast_to", "moveaxis", "swapaxes", "transpose", "reshape", "ravel", "repeat"}
-MOVING |= {"concatenate", "stack", "expand_dims", "squeeze", "tile", "flip", "roll"}
+MOVING |= {"concatenate", "copy", "stack", "expand_dims", "squeeze", "tile", "flip", "roll"}
 SUMMED = 8  # so many floats in a row are summed by NumPy in another order than one after another
 MOST_NODES = 20_000
 MOST_ENTRIES = 4_096  # of an array that becomes nodes
@@ -104,8 +105,6 @@ def made(op: str, kind: str, *args: Node) -> Node:
         return made(OF_TRUTHS[op], kind, *args)
     if op == "where":
         simple = _chosen(kind, *args)
-    elif op == "invert" and first.op == "invert":
-        simple = first.args[0]
     elif op in ("bitwise_and", "bitwise_or") and first is last:
         simple = first
     elif len(args) == 2 and last.op == "const":
@@ -136,25 +135,16 @@ def _chosen(kind: str, condition: Node, yes: Node, no: Node) -> Node | None:
 
 def _with_constant(op: str, kind: str, other: Node, constant: Node, begins: bool) -> Node | None:
     number = constant.args[0]
-    if kind == "b" and op == "bitwise_and":
-        return other if number else constant
-    if kind == "b" and op == "bitwise_or":
-        return constant if number else other
-    if kind == "b" and op == "bitwise_xor":
-        return made("invert", kind, other) if number else other
+    if kind == "b" and op in ("bitwise_and", "bitwise_or"):
+        return other if number == (op == "bitwise_and") else constant
     if op == "multiply" and kind == "i" and number == 0:
         return constant
-    same = op == "multiply" and number == 1
-    same |= op == "add" and kind == "i" and number == 0
-    same |= not begins and op == "subtract" and kind == "i" and number == 0
-    same |= not begins and op in ("true_divide", "floor_divide") and number == 1
-    return other if same else None
+    changes = (begins and op not in ("add", "multiply")) or (op == "add" and kind != "i")
+    return other if number == NEUTRAL.get(op) and not changes else None
 
 
 def pick(index: Node, entries: Sequence[Node]) -> Node:
     """Return the entry at an index, negative ones from the end."""
-    if index.op == "const":
-        return entries[int(index.args[0])]
     if all(entry is entries[0] for entry in entries):
         return entries[0]
     if len(entries) == 2 and index.op == "cast" and index.args[0].kind == "b":
@@ -209,9 +199,6 @@ class TracedArray(StandIn, NDArrayOperatorsMixin):
     def astype(self, dtype: Any, **_: Any) -> TracedArray:
         return TracedArray(cells_as(self, dtype), dtype)
 
-    def copy(self, *_: Any) -> TracedArray:
-        return TracedArray(self.cells.copy(), self.dtype)
-
     def reshape(self, *shape: Any) -> TracedArray:
         return TracedArray(self.cells.reshape(*shape), self.dtype)
 
@@ -251,16 +238,7 @@ class TracedArray(StandIn, NDArrayOperatorsMixin):
         self.cells = np.array(flat, object).reshape(self.shape)
 
     def __getitem__(self, index: Any) -> TracedArray:
-        values, axis, entries = self, 0, index if isinstance(index, tuple) else (index,)
-        if not any(isinstance(entry, StandIn) for entry in entries):
-            return TracedArray(self.cells[index], self.dtype)
-        for entry in entries:
-            if isinstance(entry, TracedArray):
-                values, axis = _take(values, entry, axis), axis + entry.ndim
-            else:
-                values = values[(slice(None),) * axis + (entry,)]
-                axis += isinstance(entry, slice) or entry is None
-        return values
+        return TracedArray(self.cells[index], self.dtype)
 
     def __setitem__(self, index: Any, values: Any) -> None:
         cells, entries = self.cells.copy(), cells_as(values, self.dtype)
@@ -273,8 +251,6 @@ class TracedArray(StandIn, NDArrayOperatorsMixin):
         name = OTHER_NAMES.get(ufunc.__name__, ufunc.__name__)
         if name == "clip":
             return FUNCTIONS[name](*inputs)
-        if method == "reduce" and name in REDUCED:
-            return FUNCTIONS[REDUCED[name]](*inputs, **keywords)
         if method != "__call__" or name not in ELEMENTWISE:
             raise Untraceable(f"np.{name} is not traced")
         types = ufunc.resolve_dtypes((*map(_type, inputs), *(None,) * ufunc.nout))
@@ -340,8 +316,6 @@ def lifted(array: Any) -> TracedArray:
     """Return a stand-in for an array of numbers, or the one it is."""
     if isinstance(array, TracedArray):
         return array
-    if isinstance(array, (list, tuple)) and any(isinstance(part, StandIn) for part in array):
-        return _moved(np.stack, array)
     array = np.asarray(array)
     if array.size > MOST_ENTRIES:
         raise Untraceable(f"a constant of {array.shape} is used as a whole")
@@ -497,5 +471,3 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 FUNCTIONS |= dict.fromkeys(("min", "amin"), _reduction(_extreme("minimum")))
 FUNCTIONS |= dict.fromkeys(("max", "amax"), _reduction(_extreme("maximum")))
-REDUCED = {"add": "sum", "maximum": "max", "minimum": "min"}
-REDUCED |= {"bitwise_or": "any", "bitwise_and": "all"}

@@ -7,7 +7,7 @@ stays as it is in a game is there in one piece. Arrays are made when somebody re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from struct import Struct
 from typing import Any, ClassVar, NamedTuple
@@ -124,12 +124,6 @@ class ScalarRules:
     Made of a state, and of the state and record that NumPy's rules make of it.
     """
 
-    _step: Callable[..., Any]
-    _record: Callable[..., Any]
-    _observe: Callable[..., Any]
-    _facts: Callable[..., Any]
-    _asked: Callable[..., Any]
-
     def __init__(self, game: Any, state: Any, next_state: Any, record: Mapping[str, Any]) -> None:
         self.name, self.players, self.kind = game.name, game.players, type(state)
         trace = partial(_traces, game, self.kind)
@@ -140,12 +134,16 @@ class ScalarRules:
         self.recorded = {n: (part.dtype, kinds[n]) for n, part in traced.record.items()}
         fields = (f"s{k}" for k in range(self.width))
         numbers = tuple(traced.numbers.get(field, field) for field in fields)
-        self._compile("step", (numbers, *traced.outcome), True)
-        self._compile("record", [part.cells for part in traced.record.values()], True)
+        self._step = self._compile("step", (numbers, *traced.outcome), True)
+        self._record = self._compile(
+            "record", [part.cells for part in traced.record.values()], True
+        )
         seen = (n.args[0] if n.op == "cast" else n for n in traced.observed.ravel())
-        self._compile("observe", tuple(seen), False)  # they are rounded when they are packed
-        self._compile("facts", traced.facts, False)
-        self._compile("asked", traced.asked, False)
+        self._observe = self._compile(
+            "observe", tuple(seen), False
+        )  # they are rounded when they are packed
+        self._facts = self._compile("facts", traced.facts, False)
+        self._asked = self._compile("asked", traced.asked, False)
         rows = traced.observed.shape
         self._packs = {
             np.float32: (rows, Struct(f"={math.prod(rows)}f").pack_into),
@@ -154,7 +152,7 @@ class ScalarRules:
         self._flags = np.array([[False], [True]]).repeat(game.players, axis=1)
         self._flags.flags.writeable = False
 
-    def _compile(self, name: str, outputs: Any, moves: bool) -> None:
+    def _compile(self, name: str, outputs: Any, moves: bool) -> Any:
         writer, fields = PythonLines([outputs]), [f"s{k}" for k in range(self.width)]
         used = writer.inputs.intersection(fields)
         lines = [f"({', '.join(fields)},) = s"]
@@ -166,7 +164,7 @@ class ScalarRules:
         source = "\n    ".join([head, *lines, *writer.lines, f"return {writer.text(outputs)}"])
         names = {**NAMES, **writer.tables}
         exec(compile(source, f"<{name} of {self.name}>", "exec"), names)
-        setattr(self, f"_{name}", names[name])
+        return names[name]
 
     def numbers_of(self, state: Any) -> tuple[Any, ...] | None:
         """Return a state's numbers; None if it is no state of one table as these rules know it."""
