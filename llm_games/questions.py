@@ -21,6 +21,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
 import numpy as np
 
 from llm_games import promises as announced
+from llm_games.arrays import looked_up
 from llm_games.noise import Noise
 from llm_games.schemas import beginnings, object_of
 
@@ -484,7 +485,7 @@ class Choice(Question):
         return sorted(self.words.values())[int(noise.integers(len(self.words)))]
 
     def samples(self, noise: Noise, limits: Limits) -> Any:
-        return np.array(sorted(self.words.values()))[noise.integers(len(self.words))]
+        return looked_up(np.array(sorted(self.words.values())), noise.integers(len(self.words)))
 
     def value_of(self, action: Any) -> str:
         return next(word for word, a in self.words.items() if a == action)

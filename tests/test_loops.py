@@ -37,7 +37,7 @@ def players_of(game):
     kinds = PLAYERS | {k: v for k, v in handed(game).rules.items() if isinstance(v, Kind)}
     names = [kind for kind in kinds if rule_of(kind, game) and kind not in MADE_OF_MORE]
     values = VALUES | {"fixed": FIXED.get(game, "1")}
-    return [f"{name}:{values[name]}" if name in values else name for name in names]
+    return ["random", *(f"{name}:{values[name]}" if name in values else name for name in names)]
 
 
 PAIRS = [(game, player) for game in NAMES if game not in NO_LOOP for player in players_of(game)]
@@ -47,7 +47,9 @@ FEW = [
     ("english_auction", "rule:4"),
     ("battle_royale", "cooperative"),
     ("battle_royale", "rational"),
+    ("battle_royale", "random"),
     ("public_goods", "rational"),
+    ("el_farol_bar", "random"),
 ]
 
 

@@ -293,6 +293,18 @@ def _asked_alike(sight: Sight, mask: Array) -> Iterator[tuple[int, Array]]:
             yield seat, np.flatnonzero(of_them[seat])
 
 
+class DrawMemories(NamedTuple):
+    """Memory of random players in a batch: seeds, and decision counts, ``(players, tables)``."""
+
+    seeds: Array
+    decided: Array
+
+    @property
+    def keys(self) -> Array:
+        """The keys of seats' noise, uint64."""
+        return Noise(self.seeds.astype(np.uint64)).key
+
+
 class RandomPolicy(Policy):
     """Draws any legal action, all equally likely; remembers its seed and how often it decided."""
 
@@ -308,10 +320,20 @@ class RandomPolicy(Policy):
         assert view.question is not None, "only a seat that is asked can answer"
         return Decision(view.question.sample(Noise(seed).of(count))), (seed, count + 1)
 
+    def plain(self, memory: Any) -> Callable[[View, Noise], Array] | None:
+        """Draw by what a seat is asked first: where there are loops it is always asked alike."""
+
+        def draw(view: View, noise: Noise) -> Array:
+            first: Any = view.game.asks(view.game.reset(0), view.seat)
+            drawn: Array = first.samples(noise, view)
+            return drawn
+
+        return draw
+
     def start_batch(self, game: Rulebook, mask: Array, seeds: Array, memory: Any = None) -> Any:
-        """Return the seeds and the counts, int64 ``(players, tables)`` each."""
+        """Return `DrawMemories`; the seats that begin have not decided yet."""
         earlier_seeds, counts = memory or (seeds, np.zeros(seeds.shape, np.int64))
-        return np.where(mask, seeds, earlier_seeds), np.where(mask, 0, counts)
+        return DrawMemories(np.where(mask, seeds, earlier_seeds), np.where(mask, 0, counts))
 
     async def decide_batch(self, sight: Sight, mask: Array, memory: Any) -> tuple[Decided, Any]:
         """Draw what `act` does, at all tables of a seat at once where the question says how."""
@@ -331,4 +353,4 @@ class RandomPolicy(Policy):
             cell: self.act(view, (int(seeds[cell]), int(counts[cell])))[0].action
             for cell, view in views.items()
         }
-        return Decided(actions + assembled(mask, views, moves)), (seeds, counts + mask)
+        return Decided(actions + assembled(mask, views, moves)), DrawMemories(seeds, counts + mask)
