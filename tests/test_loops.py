@@ -13,6 +13,7 @@ from llm_games.baselines.players import PLAYERS, handed, make_player, rule_of
 from llm_games.baselines.rules import Kind
 from llm_games.tracing.c_loops import TableLoop
 from llm_games.wrappers import vector_env
+from llm_games.wrappers.policy import Decided, RandomPolicy
 from llm_games.wrappers.vector_env import GameVectorEnv
 from llm_games.wrappers.vector_loops import loop_of
 
@@ -170,3 +171,13 @@ def test_without_a_compiler_numpy_plays(monkeypatch):
 def test_where_there_is_no_loop(settings, why):
     env, _ = made("public_goods", "rational", loop=False, **settings)
     assert why in loop_of(env)
+
+
+def test_a_player_that_decides_otherwise_than_its_base_decides():
+    class Firm(RandomPolicy):
+        async def decide_batch(self, sight, mask, memory):
+            return Decided(mask * 3), memory
+
+    env = GameVectorEnv("public_goods", 2, opponents=Firm())
+    env.reset(seed=1)
+    assert "otherwise" in loop_of(env)

@@ -26,6 +26,8 @@ def loop_of(env: Any) -> TableLoop | str:
         return "what is told needs the records of all steps"
     if seats.listens or seats.look_back:
         return "players remember what they hear"
+    if any(_depth(p, "plain") > _depth(p, "decide_batch") for p in seats.policies):
+        return "a player decides otherwise than the rules of its base"
     rules = [p.plain(m) for p, m in zip(seats.policies, seats.memories, strict=True)]
     if None in rules:
         return "not all players are rules"
@@ -45,6 +47,11 @@ def loop_of(env: Any) -> TableLoop | str:
         return loop
     except Exception as error:  # whatever rules do that stand-ins do not take, and compilers
         return f"{type(error).__name__}: {error}"
+
+
+def _depth(policy: Any, name: str) -> int:
+    """Return how far up among the bases of a policy a method is defined."""
+    return next(k for k, base in enumerate(type(policy).__mro__) if name in vars(base))
 
 
 def play_on(env: Any, loop: TableLoop, mask: PerTable) -> bool:

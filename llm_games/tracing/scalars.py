@@ -99,13 +99,15 @@ class PlayedRecord(Mapping[str, Array]):
     """The record of a step, worked out at its first look-up."""
 
     def __init__(self, rules: ScalarRules, numbers: tuple[Any, ...], moves: list[int]) -> None:
-        self._due = rules, numbers, moves
-        self._arrays: Mapping[str, Array] | None = None
+        self._due, self._parts = (rules, numbers, moves), dict[str, Any]()
+        self._arrays = dict[str, Array]()
 
     def __getitem__(self, name: str) -> Array:
-        if self._arrays is None:
+        if name not in self._arrays:
             rules, numbers, moves = self._due
-            self._arrays = rules.record(numbers, moves)
+            self._parts = self._parts or rules.record(numbers, moves)
+            dtype, plain = rules.recorded[name]
+            self._arrays[name] = np.array(self._parts[name], dtype)[() if plain else ...]
         return self._arrays[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -230,12 +232,8 @@ class ScalarRules:
             return np.array(truths, np.bool_)
         return self._flags[int(truths[0])]
 
-    def record(self, numbers: tuple[Any, ...], moves: list[int]) -> dict[str, Array]:
-        pairs = zip(self.recorded.items(), self._record(numbers, moves), strict=True)
-        return {
-            name: np.array(part, dtype)[() if plain else ...]
-            for (name, (dtype, plain)), part in pairs
-        }
+    def record(self, numbers: tuple[Any, ...], moves: list[int]) -> dict[str, Any]:
+        return dict(zip(self.recorded, self._record(numbers, moves), strict=True))
 
     def observe(self, state: Any) -> Array | None:
         numbers = self.numbers_of(state)
