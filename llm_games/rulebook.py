@@ -40,7 +40,7 @@ from llm_games.tracing.scalars import ScalarRules, scalar_rules
 
 Chance = Mapping[str, Array]  # what was drawn, by the names that `Rulebook.draws` gives
 MOST_PLAYERS = 100_000
-PATIENCE = 100  # steps of one table after which it pays to trace its rules
+PATIENCE = 1_000  # steps of one table after which it pays to trace its rules
 LARGEST_DISCRETE = 10_000  # actions of a Discrete space; of more, it is a Box of integers
 
 

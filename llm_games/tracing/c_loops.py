@@ -213,10 +213,8 @@ class TableLoop:
     def _source(self, groups: list[Any], longest: int) -> str:
         asked, paid, numbers, others, seen = groups
         sizes = {slot.begin: int(np.prod(slot.shape)) for slot in self.slots.values() if slot.whole}
-        play, look = (
-            CLines([asked, [paid, [*numbers.values()], others]], sizes),
-            CLines([seen], sizes),
-        )
+        play = CLines([asked, [paid, [*numbers.values()], others]], sizes)
+        look = CLines([seen], sizes)
         self._tables = [*play.tables.values()]
         fields, cells = list[str](), dict[str, tuple[str, str]]()
         for place, (name, table) in enumerate(play.tables.items()):
@@ -284,10 +282,8 @@ class TableLoop:
 
     def _pointers(self, kind: str, arrays: Any) -> Any:
         arrays = [*arrays]
-        known = self._known.get(kind)
-        if known is None:
-            known = self._known[kind] = [None] * len(arrays), (ctypes.c_void_p * len(arrays))()
-        before, addresses = known
+        empty = [None] * len(arrays), (ctypes.c_void_p * len(arrays))()
+        before, addresses = self._known.setdefault(kind, empty)
         for k, array in enumerate(arrays):
             if before[k] is not array:
                 before[k], addresses[k] = array, array.ctypes.data

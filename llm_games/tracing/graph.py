@@ -153,10 +153,8 @@ def pick(index: Node, entries: Sequence[Node]) -> Node:
         offsets = [int(entry.args[0].args[0]) for entry in entries]
         step, places = offsets[1] - offsets[0], {entry.args[1] for entry in entries}
         if len(places) == 1 and offsets == [offsets[0] + step * k for k in range(len(offsets))]:
-            begins = made("less", "b", index, const(0))
-            index = made(
-                "add", "i", index, made("multiply", "i", cast("i", begins), const(len(offsets)))
-            )
+            below = cast("i", made("less", "b", index, const(0)))
+            index = made("add", "i", index, made("multiply", "i", below, const(len(offsets))))
             place = made("add", "i", made("multiply", "i", index, const(step)), const(offsets[0]))
             return node("load", entries[0].kind, place, *places)
     return node("pick", entries[0].kind, index, *entries)

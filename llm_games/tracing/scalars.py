@@ -105,7 +105,8 @@ class PlayedRecord(Mapping[str, Array]):
     def __getitem__(self, name: str) -> Array:
         if name not in self._arrays:
             rules, numbers, moves = self._due
-            self._parts = self._parts or rules.record(numbers, moves)
+            if not self._parts:
+                self._parts = dict(zip(self, rules.record(numbers, moves), strict=True))
             dtype, plain = rules.recorded[name]
             self._arrays[name] = np.array(self._parts[name], dtype)[() if plain else ...]
         return self._arrays[name]
@@ -137,13 +138,10 @@ class ScalarRules:
         fields = (f"s{k}" for k in range(self.width))
         numbers = tuple(traced.numbers.get(field, field) for field in fields)
         self._step = self._compile("step", (numbers, *traced.outcome), True)
-        self._record = self._compile(
-            "record", [part.cells for part in traced.record.values()], True
-        )
+        record_cells = [part.cells for part in traced.record.values()]
+        self.record = self._compile("record", record_cells, True)
         seen = (n.args[0] if n.op == "cast" else n for n in traced.observed.ravel())
-        self._observe = self._compile(
-            "observe", tuple(seen), False
-        )  # they are rounded when they are packed
+        self._observe = self._compile("observe", tuple(seen), False)  # rounded when packed
         self._facts = self._compile("facts", traced.facts, False)
         self._asked = self._compile("asked", traced.asked, False)
         rows = traced.observed.shape
@@ -231,9 +229,6 @@ class ScalarRules:
         if True in truths and False in truths:
             return np.array(truths, np.bool_)
         return self._flags[int(truths[0])]
-
-    def record(self, numbers: tuple[Any, ...], moves: list[int]) -> dict[str, Any]:
-        return dict(zip(self.recorded, self._record(numbers, moves), strict=True))
 
     def observe(self, state: Any) -> Array | None:
         numbers = self.numbers_of(state)
