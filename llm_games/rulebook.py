@@ -79,7 +79,8 @@ class State:
     def replace(self, **changes: Any) -> Self:
         """Return a state with other values in these fields (`dataclasses.replace`, but fast)."""
         other = object.__new__(type(self))
-        other.__dict__.update(self.__getstate__(), **changes)
+        entries = self.__dict__
+        other.__dict__.update(self.__getstate__() if "_numbers" in entries else entries, **changes)
         return other
 
     def merged(self, other: Self, mask: PerTable) -> Self:
@@ -687,6 +688,8 @@ class Rulebook(ABC):
     def everybody(self, value: Array) -> Array:
         """Repeat a truth a table for every seat: bool ``(*batch)`` to ``(players, *batch)``."""
         if not value.ndim:  # of one table: a short way
+            if type(value) is np.bool_:
+                return self._everybody[int(value)]
             return at(self._everybody, value * 1)
         each = blank((self.players, *value.shape), np.bool_, value)
         each[:] = value
