@@ -20,7 +20,7 @@ from gymnasium.vector.utils import create_shared_memory
 from llm_games.arrays import Array, any_true, array_of, tall
 from llm_games.errors import BadParameter, IllegalAction
 from llm_games.facts import check_choice
-from llm_games.questions import MISSING, Action, Shares
+from llm_games.questions import MISSING, Action, Question, Shares
 from llm_games.replies import read_reply
 from llm_games.rulebook import Rulebook, actions_of
 from llm_games.talk import Talking
@@ -580,22 +580,22 @@ class FreeText(Codec):
     ) -> None:
         super().__init__(game, seat, batch)
         self.space, self.reask = text_space(), reask
-        self.remaining = np.full(batch, reask)
+        self._repeats: dict[Any, int] = {}  # how often each table's reply was asked for again
 
     def begin(self, mask: Any = None) -> None:
         if mask is None or not self.batch:
-            self.reading = {}
-            self.remaining.fill(self.reask)
+            self.reading, self._repeats = {}, {}
             return
         self.reading = {table: text for table, text in self.reading.items() if not mask[table]}
-        self.remaining = np.where(mask, self.reask, self.remaining)
+        self._repeats = {table: n for table, n in self._repeats.items() if not mask[table]}
 
     def take(self, view: View, action: Any) -> Action | None:
-        if action is None or view.question is None:
+        question = view.sight.question(view.seat)
+        if action is None or question is None:
             return MISSING
         if not isinstance(action, str):
             raise self.refuse(action)
-        self.reading, move = self._read(view, action, ())
+        self.reading, move = self._read(view, question, action, ())
         return move
 
     def first(self, view: View) -> str:
@@ -608,17 +608,17 @@ class FreeText(Codec):
         assert view.question is not None
         return view.question.reply(move)[:LONGEST_TEXT]
 
-    def _read(self, view: View, text: str, table: Any) -> tuple[dict[str, Any], Action | None]:
+    def _read(
+        self, view: View, question: Question, text: str, table: Any
+    ) -> tuple[dict[str, Any], Action | None]:
         """Return how a reply was read, and the move; None if it is asked for again."""
-        assert view.question is not None
-        reply = read_reply(text, view.question)
+        reply = read_reply(text, question)
         reading = {"outcome": reply.outcome, "why": reply.why}
         if reply.outcome != "valid":
-            remaining = self.remaining[table]
-            if view.sight.talking:  # the talk has its own number of reasks; some are used
-                remaining -= self.reask - view.game.talk.reasks
-            if remaining > 0:
-                self.remaining[table] -= 1
+            repeats = self._repeats.get(table, 0)
+            # The talk has its own number of reasks.
+            if repeats < (view.game.talk.reasks if view.sight.talking else self.reask):
+                self._repeats[table] = repeats + 1
                 return reading, None
         return reading, reply.action
 
@@ -636,7 +636,8 @@ class FreeText(Codec):
         for table, seat_view in views.items():
             move: Action | None = MISSING
             if actions[table] is not None and seat_view.question is not None:
-                self.reading[table], move = self._read(seat_view, actions[table], table)
+                reply = seat_view.question, actions[table]
+                self.reading[table], move = self._read(seat_view, *reply, table)
             if move is None:
                 whole[table] = False
             elif plans and not isinstance(seat_view.question, Shares):

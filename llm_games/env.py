@@ -60,7 +60,7 @@ class Windows:
         self._plain = free and modes == {"numeric"} and not self.holding
         self._texts = free and modes == {"text"}
         self._words: Prompts | None = None
-        self._wording, self._rules = (prompts, prompt_folder), [""] * game.players
+        self._wording, self._rules = (prompts, prompt_folder), dict.fromkeys(range(game.players), "")
         if modes != {"numeric"}:
             self.words()
         columns = game.columns()
@@ -133,26 +133,33 @@ class Windows:
         return self._words
 
     def text(self, view: View) -> str:
-        """Return a seat's rules, report and request in words; rendered once a step."""
-        if self._text_cache[0] is not view.sight:
-            self._text_cache = view.sight, {}
-        texts, seat = self._text_cache[1], view.seat
-        if seat not in texts:
-            words = self.words()
-            if view.game.core is not view.game and view.sight.state.mute.all():
-                view = view.core  # no seat has words: the text leaves talk out
-            rules = self._rules[seat] = self._rules[seat] or words.rules(view.game, seat)
-            texts[seat] = in_text_space(words.text(view, rules))
-        return texts[seat]
+        """Return a seat's rules, report and request in words."""
+        return self.texts(view.sight, [view.seat])[view.seat]
+
+    def texts(self, sight: Sight, seats: Sequence[int]) -> dict[int, str]:
+        """Return seats' texts, see `text`, by seat; rendered once a step."""
+        if self._text_cache[0] is not sight:
+            self._text_cache = sight, {}
+        texts, rules = self._text_cache[1], self._rules
+        if new := [seat for seat in seats if seat not in texts]:
+            words, game = self.words(), sight.game
+            if game.core is not game and sight.state.mute.all():
+                sight = sight.core  # no seat has words: the text leaves talk out
+            for seat in new:
+                rules[seat] = rules[seat] or words.rules(sight.game, seat)
+            texts.update(zip(new, map(in_text_space, words.texts(sight, new, rules)), strict=True))
+        return texts
 
     def observations(self, sight: Sight, agents: Sequence[str]) -> dict[str, Any]:
         """Return new observations."""
+        seats = self.seats
         if self._texts:
-            return {a: {"text": self.text(View(sight, self.seats[a]))} for a in agents}
+            texts = self.texts(sight, [seats[agent] for agent in agents])
+            return {agent: {"text": texts[seats[agent]]} for agent in agents}
         if not self._plain:
-            return {agent: self.observation(sight.view(self.seats[agent])) for agent in agents}
+            return {agent: self.observation(sight.view(seats[agent])) for agent in agents}
         rows = self.numbers(sight)
-        return {agent: rows[self.seats[agent]] for agent in agents}
+        return {agent: rows[seats[agent]] for agent in agents}
 
     def numbers(self, sight: Sight) -> Array:
         """Return all seats' numbers as observed, a copy, ``(players, columns)``."""
@@ -297,7 +304,8 @@ class TableEnv:
         return True
 
     def _play(self) -> Outcome:
-        spoken = self.windows.wordy and bool(self.table.ready().talking)
+        talks = self.windows.wordy and self.game.core is not self.game
+        spoken = talks and bool(self.table.ready().talking)
         outcome = self.table.step(self._moves)
         for player in self.seated.values():
             player.hear()
@@ -423,9 +431,10 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
                 raise IllegalAction(f"{names[seat]} has to move, but there is no action for it")
         self._waiting = [s for s in self._waiting if not self._take(s, actions[names[s]])]
         outcome = self._unplayed() if self._waiting else self._play()
-        payoffs, done = outcome.rewards.tolist(), outcome.finished.tolist()
-        seats = self.windows.seats
-        rewards, finished = {a: payoffs[seats[a]] for a in live}, {a: done[seats[a]] for a in live}
+        rewards = dict(zip(names, outcome.rewards.tolist(), strict=True))
+        finished = dict(zip(names, outcome.finished.tolist(), strict=True))
+        if len(live) < len(names):
+            rewards, finished = {a: rewards[a] for a in live}, {a: finished[a] for a in live}
         limit = self._limit_reached()
         truncations = {a: limit and not finished[a] for a in live}
         self.agents = [a for a in live if not (finished[a] or truncations[a])]

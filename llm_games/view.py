@@ -78,6 +78,8 @@ class Sight:
     def _inside(self) -> Sight:
         return Sight(self.game.core, self.game.inside(self.state), self.who)
 
+    batch = _lazy(lambda sight: sight.state.round.shape)
+
     @_lazy
     def talking(self) -> Array:
         """The tables where somebody is to speak now, bool ``(*batch)``."""
@@ -95,10 +97,11 @@ class Sight:
 
     def question(self, seat: int) -> Question | None:
         """Return what a seat of one table is asked, or None; made once."""
-        if seat not in self._questions:
+        questions = self._questions
+        if seat not in questions:
             asked = seat in self.asked
-            self._questions[seat] = self.game.asks(self.state, seat) if asked else None
-        return self._questions[seat]
+            questions[seat] = self.game.asks(self.state, seat) if asked else None
+        return questions[seat]
 
     _questions = _lazy(lambda sight: dict[int, Question | None]())
 
@@ -143,11 +146,20 @@ class View:
     asked = _lazy(lambda view: view.sight.turn[view.rows])  # has to move, bool ``(*batch)``
 
     def __init__(self, sight: Sight, seat: Any) -> None:
-        self.game, self.seat, self.sight, self._state = sight.game, seat, sight, sight.state
-        self.rows, self.batch = seat, sight.state.round.shape  # of one seat
-        if isinstance(seat, np.ndarray):
-            self.rows = _rows(seat, self.batch)
-            self.batch = seat.shape[: seat.ndim - len(self.batch)] + self.batch
+        self.game, self.seat, self.sight = sight.game, seat, sight
+
+    @_lazy
+    def batch(self) -> tuple[int, ...]:
+        """The shape of what one seat, or each of several, is told at all tables."""
+        shape, seat = self.sight.batch, self.seat
+        several = isinstance(seat, np.ndarray)
+        return seat.shape[: seat.ndim - len(shape)] + shape if several else shape
+
+    @_lazy
+    def rows(self) -> Any:
+        """The index of the seats into arrays ``(players, *batch)``."""
+        seat = self.seat
+        return _rows(seat, self.sight.batch) if isinstance(seat, np.ndarray) else seat
 
     def table(self, index: Any) -> View:
         alike = np.ndim(self.seat) == 0
@@ -182,17 +194,21 @@ class View:
             rows: Array = getattr(self.sight, name)[self.rows]
             return rows
         seats = np.asarray(self.seat)
-        if seats.ndim > self._state.round.ndim:
-            return work_out(self._state, seats.reshape(-1))
-        return work_out(self._state, seats[None])[0]
+        if seats.ndim > len(self.sight.batch):
+            return work_out(self.sight.state, seats.reshape(-1))
+        return work_out(self.sight.state, seats[None])[0]
+
+    @property
+    def _several(self) -> bool:
+        return isinstance(self.seat, np.ndarray) or bool(self.sight.batch)
 
     @_lazy
     def told(self) -> dict[str, Any] | None:
-        return None if self.batch else self.sight.tell(self.seat)
+        return None if self._several else self.sight.tell(self.seat)
 
     @_lazy
     def question(self) -> Question | None:
-        return None if self.batch else self.sight.question(self.seat)
+        return None if self._several else self.sight.question(self.seat)
 
     @_lazy
     def mask(self) -> Array | None:
@@ -213,9 +229,9 @@ class View:
         value, hears = self.sight.fact(fact), self.sight.hears
         if index is not None:
             value = value[index]
-        if value.ndim > self._state.round.ndim:  # each seat's own, else what all hear
+        if value.ndim > len(self.sight.batch):  # each seat's own, else what all hear
             if isinstance(self.rows, tuple):  # what is the same at all tables may be there once
-                value = np.broadcast_to(value, (len(value), *self._state.round.shape))
+                value = np.broadcast_to(value, (len(value), *self.sight.batch))
             value = value[self.rows]
         if value.dtype.kind == "b":
             value = value.astype(np.int64)
@@ -224,6 +240,6 @@ class View:
     def each(self, name: str) -> Array:
         """Return what all hear of each seat, by the fact's name, exactly, ``(players, *batch)``."""
         fact, _ = self.game.fact_index[f"{name}_0"]
-        value, hears, shape = self.sight.fact(fact), self.sight.hears, self._state.round.shape
+        value, hears, shape = self.sight.fact(fact), self.sight.hears, self.sight.batch
         value = value.reshape(len(value), *(1,) * (len(self.batch) - len(shape)), *shape)
         return value if hears is None else value * hears[self.rows]

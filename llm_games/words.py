@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -19,15 +19,16 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from jinja2 import compiler, nodes, runtime, sandbox
+from jinja2 import nodes, runtime, sandbox
 
 from llm_games import game_rooms as rooms
 from llm_games.asides import Aside
 from llm_games.errors import BadParameter, unknown
-from llm_games.foreign_templates import FolderLoader, Guarded, GuardedCode
+from llm_games.foreign_templates import FolderLoader, Guarded
+from llm_games.plain_blocks import plain_blocks
 from llm_games.questions import LONGEST_SPEECH, Question
 from llm_games.rulebook import Goal, Rulebook
-from llm_games.view import View
+from llm_games.view import Sight, View
 
 FOLDER = Path(__file__).parent / "wordings"
 BLOCKS = ("rules", "report", "request")
@@ -72,11 +73,6 @@ def _percent(numerator: int, denominator: int) -> str:
 
 
 def listed(values: Any) -> str:
-    return _listed(tuple(values))
-
-
-@lru_cache(1024)  # all seats of a table are told the same lists, of plain numbers
-def _listed(values: tuple[float, ...]) -> str:
     return ", ".join(map(number, values))
 
 
@@ -104,6 +100,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 _OURS = (number, exact, counted, percent, listed, named, quoted)
+KEPT = ("number", "exact", "counted", "percent", "listed")
 FILTERS: dict[str, Any] = {function.__name__: function for function in _OURS}
 
 
@@ -120,13 +117,6 @@ class Notes(dict[str, tuple[Any, ...]]):
 NO_NOTES = Notes()
 
 
-class Names(dict[str, Any]):
-    """What a block can name; any other name is jinja's mark of a missing one."""
-
-    def __missing__(self, name: str) -> Any:
-        return runtime.missing
-
-
 class Prompts:
     """One wording of a game: ``"v1"`` … ``"v5"``, or a file of your own.
 
@@ -141,7 +131,7 @@ class Prompts:
         path = str(folder) if folder else None
         self._template = _template(game, version, path)
         self._common, self._talk = (_template("", name, path) for name in ("common", "talk"))
-        self._terms_of: Rulebook | None = None
+        self._game: Rulebook | None = None
         self._terms: list[dict[str, Any]] = []
 
     def __reduce__(self) -> tuple[type[Prompts], tuple[str, str, str | Path | None]]:
@@ -152,13 +142,13 @@ class Prompts:
         """Return the rules as this seat hears them, after one of `PERSONAS` or your own words."""
         core, me = game.core, game.names()[seat]
         names = core.terms() | self._seat_values(core, seat, me)
-        rules = _render(self._template, "rules", names)
+        rules = _render(self._template, names, "rules")
         if core is not game:
             rules = "\n".join(filter(None, (rules, self._talk_rules(game, seat))))
         if not persona:
             return rules
         if persona in PERSONAS:
-            persona = _render(self._common, f"persona_{persona}", {})
+            persona = _render(self._common, {}, f"persona_{persona}")
         return f"{persona.strip()}\n\n{rules}"
 
     def _talk_rules(self, game: Any, seat: int) -> str:
@@ -173,11 +163,11 @@ class Prompts:
         if reach is not None:
             names_in_block["hearers"] = [names[k] for k in seats if reach[seat, k]]
             names_in_block["heard"] = [names[k] for k in seats if reach[k, seat]]
-        return _render(self._talk, "rules", names_in_block)
+        return _render(self._talk, names_in_block, "rules")
 
     def report(self, view: View, notes: Notes = NO_NOTES) -> str:
         """Return what happened since this player last decided; empty at the start."""
-        return _render(self._template, "report", self._names(view, notes))
+        return _render(self._template, self._names(view, notes), "report")
 
     def request(self, view: View, reasoning: bool = False, notes: Notes = NO_NOTES) -> str:
         """Return the question that is asked now, with the cue to reason if wanted.
@@ -190,22 +180,22 @@ class Prompts:
         if not reasoning:
             return self._request(view, names, view.question.plain_form, notes)
         request = self._request(view, names, view.question.form(True), notes)
-        return f"{request}\n{_render(self._common, 'reasoning', {})}"
+        return f"{request}\n{_render(self._common, {}, 'reasoning')}"
 
-    def _request(self, view: View, names: Names, form: str, notes: Notes = NO_NOTES) -> str:
+    def _request(self, view: View, names: dict[str, Any], form: str, notes: Notes = NO_NOTES) -> str:
         names["form"] = form
         if view.core is view:
-            return _render(self._template, "request", names)
+            return _render(self._template, names, "request")
         messages = self.heard(view)
         if not view.sight.talking:
-            return _join(messages, _render(self._template, "request", names))
+            return _join(messages, _render(self._template, names, "request"))
         if "talk" in self._template.blocks:
-            scene = _render(self._template, "talk", names)
+            scene = _render(self._template, names, "talk")
         else:
             scene = self.situation(view.core, notes)
         extra = {name: names[name] for name in ("me", "goal", "form")} | {"scene": scene}
         extra["round"] = int(view.sight.state.round) + 1
-        question_text = _render(self._talk, "request", vars(view.game.talk) | extra)
+        question_text = _render(self._talk, vars(view.game.talk) | extra, "request")
         return _join(scene, messages, question_text)
 
     def heard(self, view: View) -> str:
@@ -221,7 +211,7 @@ class Prompts:
         longest = max(LEAST_SHOWN, LONGEST_TALK // len(messages)) if flooded else LONGEST_SPEECH
         names: dict[str, Any] = {"heard": messages, "longest": longest}
         names |= {"round": int(view.sight.state.round) + 1, "alphabet": view.game.talk.alphabet}
-        return _render(self._talk, "heard", names)
+        return _render(self._talk, names, "heard")
 
     def aside(
         self, view: View, aside: Aside, reasoning: bool = False, notes: Notes = NO_NOTES
@@ -229,9 +219,9 @@ class Prompts:
         """Return a game's aside in words; BadParameter if there is no block of its kind."""
         names = self._names(view, notes)
         names.update({"form": aside.question.form(reasoning)} | dict(aside.values))
-        text = _render(self._template, aside.kind, names)
+        text = _render(self._template, names, aside.kind)
         text = _join(self.heard(view) if aside.hears else "", text)
-        return f"{text}\n{_render(self._common, 'reasoning', {})}" if reasoning else text
+        return f"{text}\n{_render(self._common, {}, 'reasoning')}" if reasoning else text
 
     def situation(self, view: View, notes: Notes = NO_NOTES) -> str:
         """Return the request without the form of the answer: the situation and the goal."""
@@ -241,48 +231,62 @@ class Prompts:
         return "\n".join(line for line in lines if form not in line)
 
     def again(self, why: str, question: Question, reasoning: bool = False) -> str:
-        return _render(self._common, "again", {"why": why, "form": question.form(reasoning)})
+        return _render(self._common, {"why": why, "form": question.form(reasoning)}, "again")
 
     def summary(self, form: str) -> str:
-        return _render(self._common, "summary", {"form": form})
+        return _render(self._common, {"form": form}, "summary")
 
     def offer(self, tools: list[dict[str, Any]], calls: int) -> str:
         """Return the description of the tools that may be called, and how often."""
-        return _render(self._common, "offer", {"tools": tools, "calls": calls})
+        return _render(self._common, {"tools": tools, "calls": calls}, "offer")
 
     def result(
         self, output: str, failed: bool, remaining: int, question: Question, reasoning: bool = False
     ) -> str:
         values = {"said": quoted(output, LONGEST), "failed": failed, "left": remaining}
-        return _render(self._common, "result", values | {"form": question.form(reasoning)})
+        return _render(self._common, values | {"form": question.form(reasoning)}, "result")
 
     def advice(self, name: str, output: str, failed: bool = False) -> str:
         """Return the output of a tool that is always shown, as a quotation."""
         values = {"name": name, "said": quoted(output, LONGEST), "failed": failed}
-        return _render(self._common, "advice", values)
+        return _render(self._common, values, "advice")
 
     def goal(self, game: Rulebook, seat: int) -> str:
         return _goal(self._common, game.goal(seat))
 
-    def text(self, view: View, rules: str | None = None) -> str:
+    def text(self, view: View) -> str:
         """Return the whole view as one self-contained text: rules, report and request."""
-        names, question = self._names(view), view.question
-        report = _render(self._template, "report", names)
-        asked = self._request(view, names, question.plain_form) if question else self.heard(view)
-        return _join(rules or self.rules(view.game, view.seat), report, asked)
+        rules = {view.seat: self.rules(view.game, view.seat)}
+        return self.texts(view.sight, (view.seat,), rules)[0]
 
-    def _names(self, view: View, notes: Notes = NO_NOTES) -> Names:
+    def texts(self, sight: Sight, seats: Iterable[int], rules: Mapping[int, str]) -> list[str]:
+        """Return what seats are told, each in one text after its rules."""
+        texts, core, template = list[str](), sight.core, self._template
+        terms, tell, question_to = self._terms_of(core.game), core.tell, sight.question
+        for seat in seats:
+            names, question = {**terms[seat], **tell(seat)}, question_to(seat)
+            if question and core is sight:
+                names["form"] = question.plain_form
+                told = _render(template, names, "report", "request")
+            else:
+                view, told = sight.view(seat), _render(template, names, "report")
+                form = question and question.plain_form
+                told = _join(told, self._request(view, names, form) if form else self.heard(view))
+            texts.append(f"{rules[seat]}\n\n{told}" if told else rules[seat])
+        return texts
+
+    def _names(self, view: View, notes: Notes = NO_NOTES) -> dict[str, Any]:
         """Return the names that blocks can use: the seat's knowledge over the game's terms."""
-        core = view.core
-        knowledge, game = core.told, core.game
-        assert knowledge is not None, "a batch of tables has no words"
-        if self._terms_of is not game:
-            self._terms_of, terms, names = game, game.terms(), enumerate(game.names())
+        sight, seat = view.sight.core, view.seat
+        return {**self._terms_of(sight.game)[seat], **sight.tell(seat), "notes": notes}
+
+    def _terms_of(self, game: Rulebook) -> list[dict[str, Any]]:
+        """Return the names that stay in a game, by seat."""
+        if self._game is not game:
+            terms, names = game.terms() | {"notes": NO_NOTES}, enumerate(game.names())
             self._terms = [terms | self._seat_values(game, seat, name) for seat, name in names]
-        visible = Names(self._terms[view.seat])
-        visible.update(knowledge)
-        visible["notes"] = notes
-        return visible
+            self._game = game
+        return self._terms
 
     def _seat_values(self, game: Rulebook, seat: int, name: str) -> dict[str, Any]:
         return {"me": name, "seat": seat, "goal": self.goal(game, seat)}
@@ -301,7 +305,7 @@ class Blocks:
     def say(self, block: str, /, **values: Any) -> str:
         """Return a block with these values; one that it lacks is that of ``common.j2``."""
         template, common = self._templates
-        return _render(template if block in template.blocks else common, block, values)
+        return _render(template if block in template.blocks else common, values, block)
 
 
 def _join(*parts: str) -> str:
@@ -310,7 +314,7 @@ def _join(*parts: str) -> str:
 
 @lru_cache(64)
 def _goal(common: jinja2.Template, goal: Goal) -> str:
-    return _render(common, f"goal_{goal.kind}", goal._asdict())
+    return _render(common, goal._asdict(), f"goal_{goal.kind}")
 
 
 def versions(game: str, folder: str | Path | None = None) -> list[str]:
@@ -329,88 +333,54 @@ class _Context(runtime.Context):
     blocks: dict[str, Any] = {}  # noqa: RUF012
     eval_ctx = nodes.EvalContext(jinja2.Environment())
 
-    def __init__(self, template: jinja2.Template, names: Names) -> None:
-        self.environment, self.name, self.parent = template.environment, template.name, names
-        self.resolve_or_missing: Any = names.__getitem__
-
-
-class _Code(compiler.CodeGenerator):
-    """Code in which ``name.key`` looks up a plain dict without a call."""
-
-    def visit_Getattr(self, node: nodes.Getattr, frame: compiler.Frame) -> None:
-        if not isinstance(node.node, nodes.Name):
-            super().visit_Getattr(node, frame)
-            return
-        name, key = frame.symbols.ref(node.node.name), repr(node.attr)
-        self.write(f"({name}[{key}] if type({name}) is dict and {key} in {name} else ")
-        super().visit_Getattr(node, frame)
-        self.write(")")
-
-
-class _OurCode(_Code):
-    """Code in which a block is a plain function that returns its text, made of our filters."""
-
-    def write_commons(self) -> None:
-        self.writeline("resolve = context.resolve_or_missing; undefined = environment.undefined")
-        self.writeline("concat = environment.concat; cond_expr_undefined = Undefined")
-
-    def enter_frame(self, frame: compiler.Frame) -> None:
-        super().enter_frame(frame)
-        if frame.block_frame and frame.buffer is None:
-            frame.buffer = "pieces"
-            self.writeline("pieces = []")
-
-    def leave_frame(self, frame: compiler.Frame, with_python_scope: bool = False) -> None:
-        if frame.block_frame and with_python_scope:
-            self.writeline("return concat(pieces)")
-        super().leave_frame(frame, with_python_scope)
-
-    def _output_child_pre(self, node: nodes.Expr, *rest: Any) -> None:
-        if not _is_written(node):
-            super()._output_child_pre(node, *rest)
-
-    def _output_child_post(self, node: nodes.Expr, *rest: Any) -> None:
-        if not _is_written(node):
-            super()._output_child_post(node, *rest)
-
-
-def _is_written(node: nodes.Expr) -> bool:
-    return isinstance(node, nodes.Filter) and node.name in FILTERS
+    def __init__(self, template: jinja2.Template, values: dict[str, Any]) -> None:
+        self.environment, self.name, self.parent = template.environment, template.name, values
 
 
 class _Environment(sandbox.ImmutableSandboxedEnvironment):
-    code_generator_class: type[compiler.CodeGenerator] = _OurCode
-
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is dict and attribute in obj:  # ``a.b.items`` is a key, not a method
             return obj[attribute]
         return super().getattr(obj, attribute)
 
 
-class _ForeignCode(GuardedCode, _Code):
+class _ForeignEnvironment(Guarded, _Environment):
     pass
 
 
-class _ForeignEnvironment(Guarded, _Environment):
-    code_generator_class = _ForeignCode
-
-
-def _render(template: jinja2.Template, block: str, values: dict[str, Any]) -> str:
-    if block not in template.blocks:
-        raise BadParameter(f"{template.filename} lacks the block {block!r}")
-    names = values if type(values) is Names else Names(values)
-    environment, write = template.environment, template.blocks[block]
+def _render(template: jinja2.Template, values: dict[str, Any], *blocks: str) -> str:
+    """Return blocks in words, an empty line between them."""
+    plain = _plain(template)
     try:
-        text: Any = write(_Context(template, names))
-        if isinstance(environment, Guarded):
-            text = "".join(environment.pieces(text))
-    except Exception as error:  # whatever a template does wrong
-        raise BadParameter(f"{template.filename}, block {block!r}: {_fault(error)}") from error
+        texts = [plain[block](values) for block in blocks]
+    except Exception:  # jinja's own functions say it, or what is wrong
+        texts = [_rendered(template, values, block) for block in blocks]
+    text = "\n\n".join([text for raw in texts if (text := raw.strip())])
     # Indented lines are the templates' way of being legible; backwards is the faster search.
     if text.rfind("\n ") >= 0 or text.rfind(" \n") >= 0:
-        text = "\n".join(map(str.strip, text.splitlines()))
-    whole: str = text.strip()
-    return whole
+        text = _join(*("\n".join(map(str.strip, raw.splitlines())).strip() for raw in texts))
+    return text
+
+
+def _rendered(template: jinja2.Template, values: dict[str, Any], block: str) -> str:
+    if block not in template.blocks:
+        raise BadParameter(f"{template.filename} lacks the block {block!r}")
+    environment = template.environment
+    try:
+        pieces = template.blocks[block](_Context(template, values))
+        return "".join(environment.pieces(pieces) if isinstance(environment, Guarded) else pieces)
+    except Exception as error:  # whatever a template does wrong
+        raise BadParameter(f"{template.filename}, block {block!r}: {_fault(error)}") from error
+
+
+@lru_cache(64)
+def _plain(template: jinja2.Template) -> dict[str, Any]:
+    """Return a template's plain functions by block; none of a stranger's, who has limits."""
+    environment = template.environment
+    if isinstance(environment, Guarded) or not environment.loader or not template.name:
+        return {}
+    source = environment.loader.get_source(environment, template.name)[0]
+    return plain_blocks(environment.parse(source), FILTERS, KEPT)
 
 
 def _fault(error: Exception) -> str:

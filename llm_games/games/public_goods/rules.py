@@ -159,10 +159,18 @@ class PublicGoods(Rounds):
         return Goal("total" if self.endowment == "reset" else "final", "tokens")
 
     def asks(self, state: PublicGoodsState, seat: int) -> Integer:
+        return self._alike or self._question(int(state.endowment[seat]))
+
+    @cached_property
+    def _alike(self) -> Integer | None:
+        """The question to every seat at all times, if there is one."""
+        return self._question(self.tokens) if self.same_limits else None
+
+    def _question(self, high: int) -> Integer:
         free = self.contribution_range == "unbounded"
-        low, high = (None, None) if free else (0, int(state.endowment[seat]))
+        low, top = (None, None) if free else (0, high)
         cut, units = self.number_parse == "truncate", ("token", "tokens")
-        return alike(Integer, "tokens_contributed", low, high, cut, units=units)
+        return alike(Integer, "tokens_contributed", low, top, cut, units=units)
 
     def spectacle(self, state: PublicGoodsState) -> Seen:
         return f"pot {int(state.contributions.sum())}", {
