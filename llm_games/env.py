@@ -56,11 +56,15 @@ class Windows:
         self.wordy = any(kind == "text" for kind in kinds.values())
         modes = set(self.modes.values())
         self.masks_apart, self.in_parts = masks == "info", words
+        self.has_extras = self.masks_apart or words  # in infos
         free = not any(map(self.shows_mask, self.codecs))  # short ways for most environments
         self._plain = free and modes == {"numeric"} and not self.holding
         self._texts = free and modes == {"text"}
         self._words: Prompts | None = None
-        self._wording, self._rules = (prompts, prompt_folder), dict.fromkeys(range(game.players), "")
+        self._wording, self._rules = (
+            (prompts, prompt_folder),
+            dict.fromkeys(range(game.players), ""),
+        )
         if modes != {"numeric"}:
             self.words()
         columns = game.columns()
@@ -99,11 +103,6 @@ class Windows:
     def shows_mask(self, codec: Codec) -> bool:
         """Observations of a seat with this codec have a mask."""
         return codec.masked and not self.masks_apart
-
-    @property
-    def has_extras(self) -> bool:
-        """Infos have masks or words."""
-        return self.masks_apart or self.in_parts
 
     def extras(self, view: View) -> dict[str, Any]:
         """Return what the infos of a seat have on request: its mask, and its words in parts."""
@@ -317,7 +316,8 @@ class TableEnv:
                 if actions is None:
                     actions = self.game.core.in_units(outcome.record["actions"], spoken).tolist()
                 played = tuple(actions) if isinstance(move, tuple) else actions[seat]
-                self._readings[seat] = {**reading, "played": played}
+                reading["played"] = played
+                self._readings[seat] = reading
         self._next()
         return outcome
 
@@ -422,13 +422,14 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
             if actions:
                 raise NotReady(f"{self.game.name} is over: call reset() to play again")
             return {}, {}, {}, {}, {}
-        for agent in actions:
-            if agent not in live:
-                raise IllegalAction(f"{agent!r} has no move: still playing are {live}")
         names = self.possible_agents
-        for seat in self._waiting:
-            if names[seat] not in actions:
-                raise IllegalAction(f"{names[seat]} has to move, but there is no action for it")
+        if [*actions] != live:
+            for agent in actions:
+                if agent not in live:
+                    raise IllegalAction(f"{agent!r} has no move: still playing are {live}")
+            for seat in self._waiting:
+                if names[seat] not in actions:
+                    raise IllegalAction(f"{names[seat]} has to move, but there is no action for it")
         self._waiting = [s for s in self._waiting if not self._take(s, actions[names[s]])]
         outcome = self._unplayed() if self._waiting else self._play()
         rewards = dict(zip(names, outcome.rewards.tolist(), strict=True))
@@ -437,7 +438,8 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
             rewards, finished = {a: rewards[a] for a in live}, {a: finished[a] for a in live}
         limit = self._limit_reached()
         truncations = {a: limit and not finished[a] for a in live}
-        self.agents = [a for a in live if not (finished[a] or truncations[a])]
+        if limit or True in finished.values():
+            self.agents = [a for a in live if not (finished[a] or truncations[a])]
         observations = self.windows.observations(self.table.ready(), live)
         infos = self._infos(live, outcome.broke.tolist())
         return observations, rewards, finished, truncations, infos

@@ -7,6 +7,7 @@ attribute of what is no dict), jinja's own function of the block has to say.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -25,6 +26,7 @@ COMPARED |= {"in": "in", "notin": "not in"}
 
 
 MOST_KEPT = 4096
+_EDGES = re.compile(" *\n *")  # of lines, which are stripped anyway
 
 
 class Kept(dict[Any, str]):
@@ -90,7 +92,7 @@ class Expressions:
         text, slots = "", list[str]()
         for part in _pieces(parts):
             if isinstance(part, nodes.TemplateData):
-                text += part.data.replace("%", "%%")
+                text += _EDGES.sub("\n", part.data).replace("%", "%%")
             else:
                 text += "%s"
                 unsaid = isinstance(part, nodes.CondExpr) and part.expr2 is None

@@ -83,26 +83,30 @@ class Rounds(Rulebook):
 
     def teller(self, state: Any) -> Callable[[int], dict[str, Any]]:
         """Tell the round and its facts, and under ``last`` those of the last round."""
-        rounds_played = int(state.round)
         values = self.traced and self.traced.facts(state)
+        round_fact = self.fact_index["round"][0]
+        rounds_played = values[round_fact] - 1 if values else int(state.round)
         current: dict[str, Any] = {"round": min(rounds_played + 1, self.rounds), "last": None}
         last: dict[str, Any] = {"round": rounds_played}
-        seat_facts = []  # facts that differ by seat: whether of this round, name, all seats' values
+        own_current, own_last = [], []  # names and values by seat
         for index, name, of, now, each in self._told_facts:
             if now or rounds_played:
                 value = values[index] if values else of(state).tolist()
-                if isinstance(value, list) and not each:
-                    seat_facts.append((now, name, value))
-                else:
+                if each or type(value) is not list:
                     (current if now else last)[name] = value
+                else:
+                    (own_current if now else own_last).append((name, value))
 
         def tell(seat: int) -> dict[str, Any]:
-            seat_current, seat_last = current.copy(), last.copy()
-            for is_now, name, value in seat_facts:
-                (seat_current if is_now else seat_last)[name] = value[seat]
+            told = current.copy()
+            for name, values in own_current:
+                told[name] = values[seat]
             if rounds_played:
-                seat_current["last"] = self.in_words(seat_last)
-            return seat_current
+                told_last = last.copy()
+                for name, values in own_last:
+                    told_last[name] = values[seat]
+                told["last"] = self.in_words(told_last)
+            return told
 
         return tell
 

@@ -182,7 +182,9 @@ class Prompts:
         request = self._request(view, names, view.question.form(True), notes)
         return f"{request}\n{_render(self._common, {}, 'reasoning')}"
 
-    def _request(self, view: View, names: dict[str, Any], form: str, notes: Notes = NO_NOTES) -> str:
+    def _request(
+        self, view: View, names: dict[str, Any], form: str, notes: Notes = NO_NOTES
+    ) -> str:
         names["form"] = form
         if view.core is view:
             return _render(self._template, names, "request")
@@ -261,10 +263,10 @@ class Prompts:
 
     def texts(self, sight: Sight, seats: Iterable[int], rules: Mapping[int, str]) -> list[str]:
         """Return what seats are told, each in one text after its rules."""
-        texts, core, template = list[str](), sight.core, self._template
-        terms, tell, question_to = self._terms_of(core.game), core.tell, sight.question
+        texts, core, terms = list[str](), sight.core, self._terms_of(sight.core.game)
+        tell, question_to, template = core.tell, sight.question, self._template
         for seat in seats:
-            names, question = {**terms[seat], **tell(seat)}, question_to(seat)
+            names, question = terms[seat] | tell(seat), question_to(seat)
             if question and core is sight:
                 names["form"] = question.plain_form
                 told = _render(template, names, "report", "request")
@@ -277,8 +279,9 @@ class Prompts:
 
     def _names(self, view: View, notes: Notes = NO_NOTES) -> dict[str, Any]:
         """Return the names that blocks can use: the seat's knowledge over the game's terms."""
-        sight, seat = view.sight.core, view.seat
-        return {**self._terms_of(sight.game)[seat], **sight.tell(seat), "notes": notes}
+        core = view.core
+        assert core.told is not None, "a batch of tables has no words"
+        return self._terms_of(core.game)[view.seat] | core.told | {"notes": notes}
 
     def _terms_of(self, game: Rulebook) -> list[dict[str, Any]]:
         """Return the names that stay in a game, by seat."""
@@ -352,13 +355,12 @@ def _render(template: jinja2.Template, values: dict[str, Any], *blocks: str) -> 
     """Return blocks in words, an empty line between them."""
     plain = _plain(template)
     try:
-        texts = [plain[block](values) for block in blocks]
+        text = "\n\n".join([text for block in blocks if (text := plain[block](values).strip())])
     except Exception:  # jinja's own functions say it, or what is wrong
-        texts = [_rendered(template, values, block) for block in blocks]
-    text = "\n\n".join([text for raw in texts if (text := raw.strip())])
+        text = "\n\n".join(filter(None, [_rendered(template, values, name) for name in blocks]))
     # Indented lines are the templates' way of being legible; backwards is the faster search.
     if text.rfind("\n ") >= 0 or text.rfind(" \n") >= 0:
-        text = _join(*("\n".join(map(str.strip, raw.splitlines())).strip() for raw in texts))
+        text = "\n".join(map(str.strip, text.splitlines()))
     return text
 
 
@@ -368,7 +370,8 @@ def _rendered(template: jinja2.Template, values: dict[str, Any], block: str) -> 
     environment = template.environment
     try:
         pieces = template.blocks[block](_Context(template, values))
-        return "".join(environment.pieces(pieces) if isinstance(environment, Guarded) else pieces)
+        pieces = environment.pieces(pieces) if isinstance(environment, Guarded) else pieces
+        return "".join(pieces).strip()
     except Exception as error:  # whatever a template does wrong
         raise BadParameter(f"{template.filename}, block {block!r}: {_fault(error)}") from error
 

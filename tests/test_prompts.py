@@ -199,7 +199,7 @@ def test_a_wording_of_ones_own(tmp_path):
     assert prompts.rules(llm_games.rules("divide_dollar", golds=7), 0) == "Share 7."
     file.with_name("deep.j2").write_text(file.read_text().replace("golds", "a.b.items"))
     deep = Prompts("divide_dollar", "deep", tmp_path)  # a key, not a dict's method
-    assert _render(deep._template, "rules", {"a": {"b": {"items": 8}}}) == "Share 8."
+    assert _render(deep._template, {"a": {"b": {"items": 8}}}, "rules") == "Share 8."
     assert "mine" in versions("divide_dollar", tmp_path)
     file.with_name("half.j2").write_text("{% block rules %}{% endblock %}")
     with pytest.raises(BadParameter, match="lacks the block 'report'"):
