@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
 
-from llm_games.codecs import ACTIONS, Codec, codec, in_text_space, text_space
+from llm_games.codecs import ACTIONS, LONGEST_TEXT, Codec, codec, in_text_space, text_space
 from llm_games.errors import BadParameter, IllegalAction, NotReady, unknown
 from llm_games.facts import check_choice, check_integer
 from llm_games.normalisation import Scale
@@ -139,14 +139,13 @@ class Windows:
         """Return seats' texts, see `text`, by seat; rendered once a step."""
         if self._text_cache[0] is not sight:
             self._text_cache = sight, {}
-        texts, rules = self._text_cache[1], self._rules
+        texts = self._text_cache[1]
         if new := [seat for seat in seats if seat not in texts]:
             words, game = self.words(), sight.game
             if game.core is not game and sight.state.mute.all():
                 sight = sight.core  # no seat has words: the text leaves talk out
-            for seat in new:
-                rules[seat] = rules[seat] or words.rules(sight.game, seat)
-            texts.update(zip(new, map(in_text_space, words.texts(sight, new, rules)), strict=True))
+            for seat, text in zip(new, words.texts(sight, new, self._rules), strict=True):
+                texts[seat] = in_text_space(text) if len(text) > LONGEST_TEXT else text
         return texts
 
     def observations(self, sight: Sight, agents: Sequence[str]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ ReplyOutcome = Literal[
 Finish = Literal["stop", "length", "refusal", "late"]
 """How a reply ended: by itself, cut off, declined, or not at all in the time that there was."""
 
-LONGEST_KEPT, MOST_KEPT = 200, 512
+LONGEST_KEPT, MOST_KEPT = 200, 2048
 """Characters of replies that a question does not read again, and how many it keeps."""
 LENIENCIES = {
     "thoughts": "thoughts, or channels that are not final, were cut off",

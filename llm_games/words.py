@@ -258,14 +258,18 @@ class Prompts:
 
     def text(self, view: View) -> str:
         """Return the whole view as one self-contained text: rules, report and request."""
-        rules = {view.seat: self.rules(view.game, view.seat)}
-        return self.texts(view.sight, (view.seat,), rules)[0]
+        return self.texts(view.sight, (view.seat,), {})[0]
 
-    def texts(self, sight: Sight, seats: Iterable[int], rules: Mapping[int, str]) -> list[str]:
-        """Return what seats are told, each in one text after its rules."""
+    def texts(self, sight: Sight, seats: Iterable[int], rules: dict[int, str]) -> list[str]:
+        """Return what seats are told, each in one text that begins with its `rules`.
+
+        Those that lack are added.
+        """
         texts, core, terms = list[str](), sight.core, self._terms_of(sight.core.game)
         tell, question_to, template = core.tell, sight.question, self._template
         for seat in seats:
+            if seat not in rules:
+                rules[seat] = self.rules(sight.game, seat)
             names, question = terms[seat] | tell(seat), question_to(seat)
             if question and core is sight:
                 names["form"] = question.plain_form
@@ -274,7 +278,8 @@ class Prompts:
                 view, told = sight.view(seat), _render(template, names, "report")
                 form = question and question.plain_form
                 told = _join(told, self._request(view, names, form) if form else self.heard(view))
-            texts.append(f"{rules[seat]}\n\n{told}" if told else rules[seat])
+            head = rules[seat]
+            texts.append(f"{head}\n\n{told}" if told and head else told or head)
         return texts
 
     def _names(self, view: View, notes: Notes = NO_NOTES) -> dict[str, Any]:
@@ -353,11 +358,13 @@ class _ForeignEnvironment(Guarded, _Environment):
 
 def _render(template: jinja2.Template, values: dict[str, Any], *blocks: str) -> str:
     """Return blocks in words, an empty line between them."""
-    plain = _plain(template)
+    plain, text = _plain(template), ""
     try:
-        text = "\n\n".join([text for block in blocks if (text := plain[block](values).strip())])
+        for block in blocks:
+            part = plain[block](values).strip()
+            text = f"{text}\n\n{part}" if text and part else text or part
     except Exception:  # jinja's own functions say it, or what is wrong
-        text = "\n\n".join(filter(None, [_rendered(template, values, name) for name in blocks]))
+        text = _join(*(_rendered(template, values, block) for block in blocks))
     # Indented lines are the templates' way of being legible; backwards is the faster search.
     if text.rfind("\n ") >= 0 or text.rfind(" \n") >= 0:
         text = "\n".join(map(str.strip, text.splitlines()))
