@@ -307,10 +307,10 @@ class TableEnv:
         outcome = self.table.step(self._moves)
         for player in self.seated.values():
             player.hear()
-        self._readings = {}
+        self._readings, codecs = {}, self.windows.codecs
         actions: Any = None
         for seat, move in self._moves.items() if self.windows.wordy else ():
-            if reading := self.windows.codecs[seat].reading:
+            if reading := codecs[seat].reading:
                 # Another move may be played in place of one that broke a rule, or was no speech.
                 if actions is None:
                     actions = self.game.core.in_units(outcome.record["actions"], spoken).tolist()

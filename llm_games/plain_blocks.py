@@ -8,12 +8,30 @@ attribute of what is no dict), jinja's own function of the block has to say.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from jinja2 import nodes
 
 Scope = dict[str, str]  # Python's names of what a block sets, and of its loop's parts
+Blocks = dict[str, Callable[[Mapping[str, Any]], str]]
+FORMS = {
+    "And": "({} and {})",
+    "Or": "({} or {})",
+    "Not": "(not {})",
+    "Neg": "(-{})",
+    "Add": "({} + {})",
+    "Sub": "({} - {})",
+    "Mul": "({} * {})",
+    "Mod": "({} % {})",
+    "Getitem": "{}[{}]",
+    "Pair": "{}: {}",
+    "Tuple": "({row})",
+    "List": "[{row}]",
+    "Dict": "{{{row}}}",
+    "Concat": "''.join(map(str, [{row}]))",
+}
+COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "lteq": "<=", "gt": ">", "gteq": ">=", "in": "in"}
 FILTERS: dict[str, Callable[..., Any]] = {
     "length": len,
     "list": list,
@@ -21,40 +39,35 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "join": lambda values, between="": between.join(map(str, values)),
     "format": lambda text, *values: text % values,
 }
-COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "lteq": "<=", "gt": ">", "gteq": ">="}
-COMPARED |= {"in": "in", "notin": "not in"}
-
-
 MOST_KEPT = 4096
 _EDGES = re.compile(" *\n *")  # of lines, which are stripped anyway
-
-
-class Kept(dict[Any, str]):
-    """What a filter wrote at one place, by value; several times as fast as a call."""
-
-    def __init__(self, write: Callable[[Any], str]) -> None:
-        self._write = write
-
-    def __missing__(self, value: Any) -> str:
-        if len(self) >= MOST_KEPT:
-            self.clear()
-        text = self[value] = self._write(value)
-        return text
 
 
 class Unwritable(Exception):
     """A node has no plain form."""
 
 
+class Kept(dict[Any, str]):
+    """What a filter wrote at one place, by value; several times as fast as a call."""
+
+    def __init__(self, write: Callable[..., str], args: Sequence[Any]) -> None:
+        self._write, self._args = write, args
+
+    def __missing__(self, value: Any) -> str:
+        if len(self) >= MOST_KEPT:
+            self.clear()
+        text = self[value] = self._write(value, *self._args)
+        return text
+
+
 def plain_blocks(
     template: nodes.Template, filters: Mapping[str, Any], keep: Sequence[str]
-) -> dict[str, Callable[[Mapping[str, Any]], str]]:
+) -> Blocks:
     """Return the functions of a template's blocks, but of those that have no plain form.
 
     `keep`: filters whose texts are kept, of numbers and of rows of them.
     """
-    functions = dict[str, Callable[[Mapping[str, Any]], str]]()
-    writer = Expressions({**FILTERS, **filters}, keep)
+    functions, writer = Blocks(), Expressions({**FILTERS, **filters}, keep)
     for block in template.find_all(nodes.Block):
         try:
             code = f"lambda n: {writer.body(block.body, {})}"
@@ -65,20 +78,7 @@ def plain_blocks(
 
 
 class Expressions:
-    """Writes nodes as Python."""
-
-    forms: ClassVar[dict[str, str]] = {
-        "And": "({} and {})",
-        "Or": "({} or {})",
-        "Not": "(not {})",
-        "Neg": "(-{})",
-        "Add": "({} + {})",
-        "Sub": "({} - {})",
-        "Mul": "({} * {})",
-        "Mod": "({} % {})",
-        "Getitem": "{}[{}]",
-        "Pair": "{}: {}",
-    }
+    """Writes nodes as Python; `names` are those that it uses."""
 
     def __init__(self, filters: Mapping[str, Any], keep: Sequence[str]) -> None:
         self.names, self.keep, self.count = dict(filters), keep, 0
@@ -87,28 +87,27 @@ class Expressions:
         self.count += 1
         return f"{name}_{self.count}_"
 
-    def body(self, parts: Iterable[nodes.Node], scope: Scope) -> str:
+    def body(self, statements: Iterable[nodes.Node], scope: Scope) -> str:
         """Return the text of statements as an expression."""
-        text, slots = "", list[str]()
-        for part in _pieces(parts):
-            if isinstance(part, nodes.TemplateData):
-                text += _EDGES.sub("\n", part.data).replace("%", "%%")
-            else:
-                text += "%s"
-                unsaid = isinstance(part, nodes.CondExpr) and part.expr2 is None
-                slots.append(self.written(part, scope, "''" if unsaid else None))
-        return f"{text!r} % ({', '.join(slots)},)" if slots else repr(text.replace("%%", "%"))
+        text, slots = "", ""
+        for part in statements:
+            for piece in part.nodes if isinstance(part, nodes.Output) else [part]:
+                if isinstance(piece, nodes.TemplateData):
+                    text += _EDGES.sub("\n", piece.data).replace("%", "%%")
+                else:
+                    text += "%s"
+                    slots += f"{self.written(piece, scope)}, "
+        return f"{text!r} % ({slots})"
 
-    def written(self, node: nodes.Node, scope: Scope, *more: Any) -> str:
+    def written(self, node: nodes.Node | None, scope: Scope) -> str:
         kind = type(node).__name__
-        if kind in self.forms:
-            parts = (self.written(part, scope) for part in node.iter_child_nodes())
-            return self.forms[kind].format(*parts)
+        if node is not None and kind in FORMS:
+            parts = [self.written(part, scope) for part in node.iter_child_nodes()]
+            return FORMS[kind].format(*parts, row="".join(f"{part}, " for part in parts))
         write = getattr(self, f"write_{kind.lower()}", None)
         if write is None:
             raise Unwritable(kind)
-        text: str = write(node, scope, *more) if kind == "CondExpr" else write(node, scope)
-        return text
+        return str(write(node, scope))
 
     def row(self, parts: Iterable[nodes.Node], scope: Scope) -> str:
         return "".join(f"{self.written(part, scope)}, " for part in parts)
@@ -117,46 +116,21 @@ class Expressions:
     def write_const(self, node: nodes.Const, scope: Scope) -> str:
         return repr(node.value)
 
-    def write_templatedata(self, node: nodes.TemplateData, scope: Scope) -> str:
-        return repr(node.data)
-
     def write_name(self, node: nodes.Name, scope: Scope) -> str:
-        return scope.get(node.name) or f"n[{node.name!r}]"
+        return scope.get(node.name, f"n[{node.name!r}]")
 
     def write_getattr(self, node: nodes.Getattr, scope: Scope) -> str:
-        if isinstance(node.node, nodes.Name) and node.node.name == "loop":
-            if f"loop.{node.attr}" not in scope:
-                raise Unwritable(node.attr)
-            return scope[f"loop.{node.attr}"]
-        return f"{self.written(node.node, scope)}[{node.attr!r}]"
+        owner = self.written(node.node, scope)
+        return scope.get(f"{owner}.{node.attr}", f"{owner}[{node.attr!r}]")
 
-    def write_tuple(self, node: nodes.Tuple, scope: Scope) -> str:
-        return f"({self.row(node.items, scope)})"
-
-    def write_list(self, node: nodes.List, scope: Scope) -> str:
-        return f"[{self.row(node.items, scope)}]"
-
-    def write_dict(self, node: nodes.Dict, scope: Scope) -> str:
-        return f"{{{self.row(node.items, scope)}}}"
-
-    def write_slice(self, node: nodes.Slice, scope: Scope) -> str:
-        ends = (node.start, node.stop, node.step)
-        return ":".join(self.written(end, scope) if end else "" for end in ends)
-
-    def write_concat(self, node: nodes.Concat, scope: Scope) -> str:
-        return f"({'%s' * len(node.nodes)!r} % ({self.row(node.nodes, scope)}))"
-
-    def write_condexpr(
-        self, node: nodes.CondExpr, scope: Scope, otherwise: str | None = None
-    ) -> str:
-        if node.expr2 is not None:
-            otherwise = self.written(node.expr2, scope)
-        if otherwise is None:
-            raise Unwritable("a value that may be nothing")
+    def write_condexpr(self, node: nodes.CondExpr, scope: Scope) -> str:
+        otherwise = self.written(node.expr2, scope) if node.expr2 else "''"
         yes, condition = self.written(node.expr1, scope), self.written(node.test, scope)
         return f"({yes} if {condition} else {otherwise})"
 
     def write_compare(self, node: nodes.Compare, scope: Scope) -> str:
+        if not all(other.op in COMPARED for other in node.ops):
+            raise Unwritable("a comparison")
         others = (f" {COMPARED[o.op]} {self.written(o.expr, scope)}" for o in node.ops)
         return f"({self.written(node.expr, scope)}{''.join(others)})"
 
@@ -166,36 +140,26 @@ class Expressions:
         return f"({self.written(node.node, scope)} is None)"
 
     def write_filter(self, node: nodes.Filter, scope: Scope) -> str:
-        assert node.node is not None
-        value, args = self.written(node.node, scope), node.args
-        if node.dyn_args or node.dyn_kwargs:
-            raise Unwritable(node.name)
-        if node.name == "reject" and args[0].as_const() == "equalto":
-            return f"[v for v in {value} if not v == {self.written(args[1], scope)}]"
-        if node.name == "map" and len(args) == 1 and args[0].as_const() in self.names:
-            return f"[{args[0].as_const()}(v) for v in {value}]"
-        if node.name not in self.names:
-            raise Unwritable(node.name)
-        if node.name in self.keep and not node.kwargs:
-            if all(isinstance(arg, nodes.Const) for arg in args):
-                return self.kept(node.name, value, [arg.as_const() for arg in args])
-        named = (f"{k.key}={self.written(k.value, scope)}, " for k in node.kwargs)
-        return f"{node.name}({value}, {self.row(args, scope)}{''.join(named)})"
-
-    def kept(self, name: str, value: str, args: list[Any]) -> str:
-        """Return the look-up of what a filter writes of a value, or a row of values."""
-        write = self.names[name]
-        place = self.new(name)
-        self.names[place] = Kept(lambda value: write(value, *args))
-        return f"{place}[(*{value},)]" if name == "listed" else f"{place}[{value}]"
+        name, value = node.name, self.written(node.node, scope)
+        consts = [arg.value for arg in node.args if isinstance(arg, nodes.Const)]
+        if name == "reject" and consts[:1] == ["equalto"]:
+            return f"[v for v in {value} if not v == {self.written(node.args[1], scope)}]"
+        if name == "map" and len(node.args) == 1 and consts[0] in self.names:
+            return f"[{consts[0]}(v) for v in {value}]"
+        if name not in self.names:
+            raise Unwritable(name)
+        if name in self.keep and len(consts) == len(node.args) and not node.kwargs:
+            place = self.new(name)
+            self.names[place] = Kept(self.names[name], consts)
+            return f"{place}[(*{value},)]" if name == "listed" else f"{place}[{value}]"
+        named = "".join(f"{k.key}={self.written(k.value, scope)}, " for k in node.kwargs)
+        return f"{name}({value}, {self.row(node.args, scope)}{named})"
 
     def write_call(self, node: nodes.Call, scope: Scope) -> str:
         called = node.node
-        if isinstance(called, nodes.Getattr) and called.attr == "items" and not node.args:
+        if isinstance(called, nodes.Getattr) and called.attr == "items":
             return f"{self.written(called.node, scope)}.items()"
-        if isinstance(called, nodes.Name) and called.name in scope and not node.kwargs:
-            return f"{scope[called.name]}({self.row(node.args, scope)})"
-        raise Unwritable("a call")
+        return f"{self.written(called, scope)}({self.row(node.args, scope)})"
 
     # -- statements --------------------------------------------------------------------------------
     def write_if(self, node: nodes.If, scope: Scope) -> str:
@@ -213,29 +177,22 @@ class Expressions:
         return f"(({name} := {value}), '')[1]"
 
     def write_macro(self, node: nodes.Macro, scope: Scope) -> str:
-        if node.defaults:
-            raise Unwritable("a default")
-        args = {arg.name: self.new(arg.name) for arg in node.args}
-        body, name = self.body(node.body, scope | args), self.new(node.name)
+        args, name = {arg.name: self.new(arg.name) for arg in node.args}, self.new(node.name)
+        code = f"lambda {', '.join(args.values())}: {self.body(node.body, scope | args)}"
         scope[node.name] = name
-        return f"(({name} := lambda {', '.join(args.values())}: {body}), '')[1]"
+        return f"(({name} := {code}), '')[1]"
 
     def write_for(self, node: nodes.For, scope: Scope) -> str:
         if node.else_ or node.test or node.recursive:
             raise Unwritable("a loop with conditions")
-        one = isinstance(node.target, nodes.Name)
-        names = {name.name: self.new(name.name) for name in node.target.find_all(nodes.Name)}
-        names = {node.target.name: self.new(node.target.name)} if one else names
+        targets = [node.target, *node.target.find_all(nodes.Name)]
+        names = {t.name: self.new(t.name) for t in targets if isinstance(t, nodes.Name)}
         values, index, items = self.written(node.iter, scope), self.new("k"), self.new("items")
-        loop = {"loop": items, "loop.first": f"(not {index})", "loop.index0": index}
-        loop |= {"loop.index": f"({index} + 1)", "loop.last": f"({index} == len({items}) - 1)"}
-        body, target = self.body(node.body, scope | names | loop), ", ".join(names.values())
+        inner = scope | names | {"loop": items, f"{items}.index0": index}
+        inner |= {f"{items}.first": f"(not {index})", f"{items}.index": f"({index} + 1)"}
+        inner |= {f"{items}.last": f"({index} == len({items}) - 1)"}
+        body, target = self.body(node.body, inner), ", ".join(names.values())
         if index not in body:
             return f"''.join([{body} for {target} in {values}])"
         text = f"''.join([{body} for {index}, ({target}) in enumerate({items})])"
         return f"({text} if ({items} := [*{values}]) else '')"
-
-
-def _pieces(parts: Iterable[nodes.Node]) -> Iterator[nodes.Node]:
-    for part in parts:
-        yield from part.nodes if isinstance(part, nodes.Output) else (part,)

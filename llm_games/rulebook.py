@@ -667,7 +667,13 @@ class Rulebook(ABC):
 
     def assemble(self, state: Any, moves: Mapping[int, Action]) -> Array:
         """Put moves of single seats of one table into an array of actions, ``(players,)``."""
-        return actions_of([moves.get(seat, MISSING) for seat in range(self.players)])
+        if [*moves] != self._everyone:
+            moves = {seat: moves.get(seat, MISSING) for seat in self._everyone}
+        return actions_of([*moves.values()])
+
+    @cached_property
+    def _everyone(self) -> list[int]:
+        return [*range(self.players)]
 
     def alive(self, state: Any) -> Array:
         return self.everybody(~state.over)
