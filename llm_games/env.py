@@ -61,10 +61,7 @@ class Windows:
         self._plain = free and modes == {"numeric"} and not self.holding
         self._texts = free and modes == {"text"}
         self._words: Prompts | None = None
-        self._wording, self._rules = (
-            (prompts, prompt_folder),
-            dict.fromkeys(range(game.players), ""),
-        )
+        self._wording, self._rules = (prompts, prompt_folder), dict[int, str]()
         if modes != {"numeric"}:
             self.words()
         columns = game.columns()

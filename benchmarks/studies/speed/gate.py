@@ -1,12 +1,19 @@
 """Whether this version is as fast as the last release: paired in one run, in CPU time.
 
-    python benchmarks/studies/speed/gate.py [OLDER] [--groups text numbers ...]
+    python benchmarks/studies/speed/gate.py [OLDER] [--groups text numbers ...] [--peers]
 
 OLDER is a folder with the older package; by default the last release is checked out of git. A
 worker of each version does the same work in turns: whole episodes of decisions only, a run of a
 model on a server of this process, its report. The figure of a group is the median of the pairs'
 ratios, this version's speed over the older one's; one below the goal ends with status 1. Workers
 use public calls alone, so that an older version can do the work too.
+
+With ``--peers`` one table is measured beside other libraries, too, each figure in one run with the
+same beside the last release. As many rounds, all of decisions: TextArena's rounds of talk, in which
+nothing would be said, are cut out. Its bare environment hands a player what is new; its wrapper for
+models, and we, all that it reads: it the whole history, which grows, we the rules, the last round
+in each player's own terms and the question. rps_v2 of PettingZoo shows two players the other's last
+move, our numbers all that a player knows. ``--python`` has TextArena if this Python has not.
 """
 
 from __future__ import annotations
@@ -24,6 +31,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, redirect_stderr, suppress
+from functools import partial
 from importlib import import_module
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
@@ -31,6 +39,7 @@ from typing import Any
 
 PAIRS, SECONDS, LEAST = 7, 0.4, 0.9
 """Pairs of a group, CPU seconds of the older version's part of a pair, and the goal."""
+ROUNDS = 20  # of an episode
 REPLY = '{"tokens_contributed": 5}'
 ROOT = Path(__file__).resolve().parents[3]
 Work = Callable[[], Any]
@@ -63,6 +72,57 @@ def text() -> Work:
 
 def numbers() -> Work:
     return episodes("numeric", "index", lambda rng: rng.randrange(21), 2)
+
+
+def pair(name: str) -> Work:
+    """Return the work of an episode of two players of a game with drawn actions, in numbers."""
+    import llm_games as lg
+
+    env: Any = lg.make(
+        name, obs_mode="numeric", form="parallel", players=2, max_cycles=ROUNDS, masks="info"
+    )
+    counts = {agent: int(env.action_space(agent).n) for agent in env.possible_agents}
+    rng = random.Random(1)
+
+    def work() -> None:
+        env.reset(seed=rng.randrange(100))
+        while env.agents:
+            env.step({agent: rng.randrange(counts[agent]) for agent in env.agents})
+
+    return work
+
+
+def rps_v2() -> Work:
+    from pettingzoo.classic import rps_v2
+
+    env: Any = rps_v2.parallel_env(max_cycles=ROUNDS)
+    rng = random.Random(1)
+
+    def work() -> None:
+        env.reset(seed=rng.randrange(100))
+        while env.agents:
+            env.step({agent: rng.randrange(3) for agent in env.agents})
+
+    return work
+
+
+def text_arena(wrapped: bool) -> Work:
+    from textarena.envs.PublicGoodsGame.env import PublicGoodsGameEnv
+    from textarena.wrappers import LLMObservationWrapper
+
+    rng = random.Random(1)
+
+    def work() -> None:
+        game = PublicGoodsGameEnv(num_rounds=ROUNDS, communication_turns=0)
+        env = LLMObservationWrapper(game) if wrapped else game
+        env.reset(num_players=4, seed=rng.randrange(100))
+        for _ in range(ROUNDS):
+            game.state.game_state["phase"] = "decision"
+            for _ in range(4):
+                env.get_observation()
+                env.step(f"[{rng.randrange(21)}]")
+
+    return work
 
 
 def batch() -> Work:
@@ -132,6 +192,19 @@ GROUPS: dict[str, Callable[..., Work]] = {
     "report": report,
 }
 ASKING = ("model", "report")
+TEXT_ARENA = "TextArena with its wrapper", "TextArena"
+PEERS = [("text", TEXT_ARENA[0], 0.85), ("text", TEXT_ARENA[1], 0.43)]
+"""Groups, the works of other libraries beside them, and goals."""
+PEERS += [(f"{name} of 2", "rps_v2", 2.2) for name in ("public_goods", "divide_dollar")]
+PEERS += [(f"{name} of 2", "rps_v2", 1.6) for name in ("el_farol_bar", "diners_dilemma")]
+PEERS += [(f"{name} of 2", "rps_v2", 1.2) for name in ("beauty_contest", "sealed_bid_auction")]
+PEERS += [("water_allocation of 2", "rps_v2", 0.9), ("bertrand_competition of 2", "rps_v2", 0.73)]
+WORKS: dict[str, Callable[..., Work]] = {
+    **GROUPS,
+    **{name: partial(pair, name.split()[0]) for name, peer, _ in PEERS if peer == "rps_v2"},
+    "rps_v2": rps_v2,
+    **{peer: partial(text_arena, "wrapper" in peer) for peer in TEXT_ARENA},
+}
 
 
 def worker(url: str, slow: float) -> None:
@@ -142,9 +215,9 @@ def worker(url: str, slow: float) -> None:
     asked, answers, works = sys.stdin, sys.stdout, dict[str, Work]()
     sys.stdin, sys.stdout = TextIOWrapper(BytesIO()), TextIOWrapper(BytesIO())
     for line in asked:
-        group, times = line.split()
+        group, times = line.rsplit(maxsplit=1)
         if group not in works:
-            works[group] = GROUPS[group](*[url] * (group in ASKING))
+            works[group] = WORKS[group](*[url] * (group in ASKING))
             works[group]()
         began = time.process_time()
         for _ in range(int(times)):
@@ -159,10 +232,12 @@ def worker(url: str, slow: float) -> None:
 class Version:
     """A worker of the package in a folder."""
 
-    def __init__(self, folder: Path, url: str, slow: float = 0.0) -> None:
+    def __init__(
+        self, folder: Path, url: str, slow: float = 0.0, python: str = sys.executable
+    ) -> None:
         environment = {**os.environ, "PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1"}
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        command = [sys.executable, str(Path(__file__).resolve()), "--worker", url]
+        command = [python, str(Path(__file__).resolve()), "--worker", url]
         self.room = tempfile.TemporaryDirectory()
         self.process = subprocess.Popen(
             [*command, "--slow", str(slow)], env=environment, cwd=self.room.name, **pipes
@@ -182,15 +257,20 @@ class Version:
         self.room.cleanup()
 
 
-def ratio(new: Any, old: Any, group: str, pairs: int = PAIRS) -> float:
-    """Return the median of the pairs' ratios; who goes first changes from pair to pair."""
-    once = max(old.seconds(group, 1), 1e-4)
-    new.seconds(group, 1)
-    times, ratios = max(1, round(SECONDS / once)), list[float]()
+def ratio(new: Any, old: Any, group: str, beside: str = "", pairs: int = PAIRS) -> float:
+    """Return the median of the pairs' ratios; who goes first changes from pair to pair.
+
+    The old one does the work named `beside`, if there is one.
+    """
+    works, ratios = {new: group, old: beside or group}, list[float]()
+    once = {version: max(version.seconds(work, 1), 1e-4) for version, work in works.items()}
+    if not beside:
+        once[new] = once[old]
+    times = {version: max(1, round(SECONDS / seconds)) for version, seconds in once.items()}
     for number in range(pairs):
         order = (new, old) if number % 2 else (old, new)
-        spent = {version: version.seconds(group, times) for version in order}
-        ratios.append(spent[old] / spent[new])
+        spent = {version: version.seconds(works[version], times[version]) for version in order}
+        ratios.append(spent[old] / times[old] / (spent[new] / times[new]))
     return statistics.median(ratios)
 
 
@@ -243,6 +323,8 @@ def main() -> int:
     parser.add_argument("older", nargs="?", type=Path)
     parser.add_argument("--least", type=float, default=LEAST)
     parser.add_argument("--groups", nargs="+", choices=GROUPS, default=list(GROUPS))
+    parser.add_argument("--peers", action="store_true", help="measure beside other libraries too")
+    parser.add_argument("--python", default=sys.executable, help="one with TextArena and PettingZoo")
     parser.add_argument("--slow", type=float, default=0.0, help="plant a slow-down, to try this")
     parser.add_argument("--worker", metavar="URL", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -252,16 +334,26 @@ def main() -> int:
     with ExitStack() as stack:
         older = arguments.older or last_release(stack.enter_context(tempfile.TemporaryDirectory()))
         url = serve()
-        versions = Version(ROOT, url, arguments.slow), Version(older.resolve(), url)
-        for version in versions:
+        new, old = Version(ROOT, url, arguments.slow), Version(older.resolve(), url)
+        peer = Version(ROOT, url, python=os.path.abspath(arguments.python))
+        for version in (new, old, peer):
             stack.callback(version.close)
-        print(f"{'group':10} {'goal':>6} {'times the older version':>24}")
-        slow = []
+        heads = "times it", "times the older version"
+        print(f"{'group':26} {'beside':26} {'goal':>6} {heads[0]:>9} {heads[1]:>24}")
+        slow = False
         for group in arguments.groups:
-            figure = ratio(*versions, group)
-            slow += [group] if figure < arguments.least else []
-            print(f"{group:10} {arguments.least:6.2f} {figure:24.2f}{'  slower' * (group in slow)}")
-    return int(bool(slow))
+            figure = ratio(new, old, group)
+            slow |= (is_slow := figure < arguments.least)
+            mark = "  slower" * is_slow
+            print(
+                f"{group:26} {'':26} {arguments.least:6.2f} {'':9} {figure:24.2f}{mark}", flush=True
+            )
+        for group, name, goal in PEERS if arguments.peers else ():
+            figures = ratio(new, peer, group, name), ratio(new, old, group)
+            print(
+                f"{group:26} {name:26} {goal:6.2f} {figures[0]:9.2f} {figures[1]:24.2f}", flush=True
+            )
+    return int(slow)
 
 
 if __name__ == "__main__":
