@@ -63,12 +63,7 @@ def counted(value: Any, singular: str, plural: str = "") -> str:
 
 def percent(value: Any) -> str:
     """Write a share as a percentage, or as a ratio such as 2/3 where that has no few decimals."""
-    return _percent(*value.as_integer_ratio())  # integers: a Fraction's hash is slow
-
-
-@lru_cache(4096)
-def _percent(numerator: int, denominator: int) -> str:
-    share = Fraction(numerator, denominator)
+    share = Fraction(value)
     return f"{number(share * 100)}%" if 10_000 % share.denominator == 0 else str(share)
 
 

@@ -10,9 +10,11 @@ import pytest
 from playing import NAMES, SMALL, by_game, each_row, every, legal_actions, rows
 
 import llm_games
+from llm_games import words
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.game_rooms import wordings
 from llm_games.registry import rulebook
+from llm_games.table import Table
 from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts, _render, listed, number, percent, versions
 
@@ -300,3 +302,20 @@ def test_a_link_to_a_wording_outside_its_folder_is_refused(tmp_path):
     (folder / "public_goods" / "v9.j2").symlink_to(tmp_path / "secret.txt")
     with pytest.raises(BadParameter, match="leads out of its folder"):
         Prompts("public_goods", "v9", folder)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_plain_functions_say_what_jinja_says(name, monkeypatch):
+    table = Table(rulebook(name))
+    table.reset(1)
+    views = []
+    for _ in range(3):
+        table.step({})
+        views += [table.sight.view(seat) for seat in (0, 1) if not table.state.over]
+    for version in versions(name):
+        prompts = Prompts(name, version)
+        assert words._plain(prompts._template).keys() == prompts._template.blocks.keys()
+        said = [prompts.text(view) for view in views]
+        with monkeypatch.context() as patch:
+            patch.setattr(words, "_plain", lambda template: {})
+            assert [prompts.text(view) for view in views] == said

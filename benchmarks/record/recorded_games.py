@@ -76,18 +76,23 @@ class Tally:
         """The same of other completions, by kind."""
         return {kind: outcomes for kind, outcomes in self.read.items() if kind != "move"}
 
-    def asked(self, attempt: Call) -> None:
-        if attempt.kind not in self.read:
-            self.read[attempt.kind] = Counter()
-        self.read[attempt.kind][attempt.outcome or "unread"] += 1
-        if attempt.leniencies:
-            self.lenient.update(filter(None, attempt.leniencies.split(", ")))
-        if attempt.left_out:
-            self.left_out.update(json.loads(attempt.left_out))
-        self.tokens_in += attempt.tokens_in
-        self.tokens_out += attempt.tokens_out
-        self.latencies.append(attempt.latency)
-        self.model = self.model or attempt.model
+    def asked(self, calls: Sequence[Call]) -> None:
+        if not calls:
+            return
+        _, kinds, outcomes, _, _, tokens_in, tokens_out, latencies, models = zip(
+            *calls, strict=True
+        )
+        for (kind, outcome), count in Counter(zip(kinds, outcomes, strict=True)).items():
+            self.read.setdefault(kind, Counter())[outcome or "unread"] += count
+        for call in calls:
+            if call.leniencies:
+                self.lenient.update(filter(None, call.leniencies.split(", ")))
+            if call.left_out:
+                self.left_out.update(json.loads(call.left_out))
+        self.tokens_in += sum(tokens_in)
+        self.tokens_out += sum(tokens_out)
+        self.latencies.extend(latencies)
+        self.model = self.model or next(filter(None, models), "")
 
     def add(self, other: Tally) -> None:
         for kind, outcomes in other.read.items():
@@ -230,9 +235,10 @@ class RecordedEpisode:
             for tally in (total, of[self.seats[seat]]):
                 tally.decisions += decisions
                 tally.filled += filled
-        for attempt in self.file.calls(self.row.id):
-            for tally in (total, of[self.seats[attempt.seat]]):
-                tally.asked(attempt)
+        calls = self.file.calls(self.row.id)
+        total.asked(calls)
+        for name, tally in of.items():
+            tally.asked([call for call in calls if self.seats[call.seat] == name])
         return total, of
 
     def of(self, name: str) -> list[int]:
@@ -244,6 +250,10 @@ class RecordedEpisode:
 
     def regret(self) -> Array:
         """What seats could have gained in hindsight, float64 ``(players, steps)``, or NaN."""
+        return self._regret
+
+    @cached_property
+    def _regret(self) -> Array:
         try:
             return deviation(self.rules, self.stacked()).regret
         except BadParameter:

@@ -34,6 +34,7 @@ TITLES = {  # the name of a file, or of the study that reads it
     "cached_opponents": "Replies that a learner's opponents are asked for",
     "libraries": "Libraries for learners",
     "learner_speed": "Speed of learners' views",
+    "table_speed": "Speed of one table beside other libraries",
     "jax_tables": "Tables in JAX",
     "scenarios": "Scores in the scenarios",
     "cross_tables": "Ten players in three games",
@@ -60,6 +61,13 @@ ABOUT = {  # of files that no study of their name writes
     "learner_speed": "`python -m llm_games.benchmarks.studies.speed.learner_speed`: a learner's "
     "steps per CPU second by the number of copies, random actions, one core; the own "
     "share is the view's time over that of rules and other players, at 512 copies.",
+    "table_speed": "`python benchmarks/studies/speed/gate.py --peers`: CPU time of episodes of "
+    "20 rounds of decisions, drawn moves, in pairs, on a busy machine. TextArena's rounds of talk, "
+    "in which nothing would be said, are cut out. Its bare environment tells a player what is new, "
+    "its wrapper the whole history, which grows with the rounds; our text has the rules, the last "
+    "round in each player's own terms (what it gained, what all hold) and the question, and is "
+    "made for each of the four. rps_v2 shows two players the other's last move; our numbers are "
+    "all that a player knows.",
     "scenarios": "`llm-games run scenarios --seat rational`, and with `cooperative`: mean score "
     "over the scenarios of a game, 95 % intervals, none where nothing is left to chance.",
     "q_learning_markets": "`python -m llm_games.benchmarks.studies.q_learning`: 200 duopolies of "

@@ -100,7 +100,10 @@ def public_goods(
 ) -> float:
     """S4: the share of the endowment that is kept (``v2``: that is given, where ratio > 1)."""
     number, mean = _arithmetic(edition)
-    raw = mean([number(pot) / players for pot in pots])
+    if number is Fraction:
+        raw = number(sum(pots), players * len(pots))
+    else:
+        raw = mean([number(pot) / players for pot in pots])
     counts_gifts = edition == "v2" and ratio > 1
     return float((raw if counts_gifts else tokens - raw) / tokens * 100)
 

@@ -413,9 +413,7 @@ def beside_published(
 
 def padded(rows: Sequence[Sequence[float | None]]) -> Array:
     """Float64 ``(rows, rounds)``, NaN where a row has no value."""
-    columns = zip_longest(*rows)
-    table = [[np.nan if x is None else x for x in column] for column in columns]
-    return np.array(table, np.float64).reshape(-1, len(rows)).T
+    return np.array([*zip_longest(*rows)], np.float64).reshape(-1, len(rows)).T  # None: NaN
 
 
 def zero(axes: Axes) -> None:

@@ -170,4 +170,4 @@ def seats_mean(episode: RecordedEpisode, seats: Sequence[int]) -> list[float]:
     unit = getattr(episode.rules, "unit", 1)
     moves = ([r["actions"][seat] for seat in seats] for r in episode.records)
     choices = ([move for move in moved if move != MISSING] for moved in moves)
-    return [float(np.mean(moved)) / unit if moved else np.nan for moved in choices]
+    return [sum(moved) / len(moved) / unit if moved else np.nan for moved in choices]

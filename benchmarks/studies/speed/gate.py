@@ -324,7 +324,9 @@ def main() -> int:
     parser.add_argument("--least", type=float, default=LEAST)
     parser.add_argument("--groups", nargs="+", choices=GROUPS, default=list(GROUPS))
     parser.add_argument("--peers", action="store_true", help="measure beside other libraries too")
-    parser.add_argument("--python", default=sys.executable, help="one with TextArena and PettingZoo")
+    parser.add_argument(
+        "--python", default=sys.executable, help="one with TextArena and PettingZoo"
+    )
     parser.add_argument("--slow", type=float, default=0.0, help="plant a slow-down, to try this")
     parser.add_argument("--worker", metavar="URL", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
