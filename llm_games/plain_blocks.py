@@ -1,7 +1,7 @@
 """Blocks of a template as plain functions of a dict of names, many times as fast as jinja's.
 
 A block becomes one expression: text with slots, in which conditions and loops stand as slots. A
-node without a plain form raises `Unwritable`; what the expression raises (a name is missing, an
+node without a plain form raises `NoPlainForm`; what the expression raises (a name is missing, an
 attribute of what is no dict), jinja's own function of the block has to say.
 """
 
@@ -43,11 +43,11 @@ MOST_KEPT = 4096
 _EDGES = re.compile(" *\n *")  # of lines, which are stripped anyway
 
 
-class Unwritable(Exception):
+class NoPlainForm(Exception):
     """A node has no plain form."""
 
 
-class Kept(dict[Any, str]):
+class FilterTexts(dict[Any, str]):
     """What a filter wrote at one place, by value; several times as fast as a call."""
 
     def __init__(self, write: Callable[..., str], args: Sequence[Any]) -> None:
@@ -71,7 +71,7 @@ def plain_blocks(
     for block in template.find_all(nodes.Block):
         try:
             code = f"lambda n: {writer.body(block.body, {})}"
-        except Unwritable:
+        except NoPlainForm:
             continue
         functions[block.name] = eval(code, writer.names)
     return functions
@@ -106,7 +106,7 @@ class Expressions:
             return FORMS[kind].format(*parts, row="".join(f"{part}, " for part in parts))
         write = getattr(self, f"write_{kind.lower()}", None)
         if write is None:
-            raise Unwritable(kind)
+            raise NoPlainForm(kind)
         return str(write(node, scope))
 
     def row(self, parts: Iterable[nodes.Node], scope: Scope) -> str:
@@ -130,13 +130,13 @@ class Expressions:
 
     def write_compare(self, node: nodes.Compare, scope: Scope) -> str:
         if not all(other.op in COMPARED for other in node.ops):
-            raise Unwritable("a comparison")
+            raise NoPlainForm("a comparison")
         others = (f" {COMPARED[o.op]} {self.written(o.expr, scope)}" for o in node.ops)
         return f"({self.written(node.expr, scope)}{''.join(others)})"
 
     def write_test(self, node: nodes.Test, scope: Scope) -> str:
         if node.name != "none":
-            raise Unwritable(node.name)
+            raise NoPlainForm(node.name)
         return f"({self.written(node.node, scope)} is None)"
 
     def write_filter(self, node: nodes.Filter, scope: Scope) -> str:
@@ -147,10 +147,10 @@ class Expressions:
         if name == "map" and len(node.args) == 1 and consts[0] in self.names:
             return f"[{consts[0]}(v) for v in {value}]"
         if name not in self.names:
-            raise Unwritable(name)
+            raise NoPlainForm(name)
         if name in self.keep and len(consts) == len(node.args) and not node.kwargs:
             place = self.new(name)
-            self.names[place] = Kept(self.names[name], consts)
+            self.names[place] = FilterTexts(self.names[name], consts)
             return f"{place}[(*{value},)]" if name == "listed" else f"{place}[{value}]"
         named = "".join(f"{k.key}={self.written(k.value, scope)}, " for k in node.kwargs)
         return f"{name}({value}, {self.row(node.args, scope)}{named})"
@@ -171,7 +171,7 @@ class Expressions:
 
     def write_assign(self, node: nodes.Assign, scope: Scope) -> str:
         if not isinstance(node.target, nodes.Name) or "loop" in scope:
-            raise Unwritable("a name that is set in a loop")
+            raise NoPlainForm("a name that is set in a loop")
         value, name = self.written(node.node, scope), self.new(node.target.name)
         scope[node.target.name] = name
         return f"(({name} := {value}), '')[1]"
@@ -184,7 +184,7 @@ class Expressions:
 
     def write_for(self, node: nodes.For, scope: Scope) -> str:
         if node.else_ or node.test or node.recursive:
-            raise Unwritable("a loop with conditions")
+            raise NoPlainForm("a loop with conditions")
         targets = [node.target, *node.target.find_all(nodes.Name)]
         names = {t.name: self.new(t.name) for t in targets if isinstance(t, nodes.Name)}
         values, index, items = self.written(node.iter, scope), self.new("k"), self.new("items")

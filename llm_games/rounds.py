@@ -88,7 +88,7 @@ class Rounds(Rulebook):
         rounds_played = values[round_fact] - 1 if values else int(state.round)
         current: dict[str, Any] = {"round": min(rounds_played + 1, self.rounds), "last": None}
         last: dict[str, Any] = {"round": rounds_played}
-        own_current, own_last = [], []  # names and values by seat
+        own_current, own_last = list[tuple[str, Any]](), list[tuple[str, Any]]()  # values by seat
         for index, name, of, now, each in self._told_facts:
             if now or rounds_played:
                 value = values[index] if values else of(state).tolist()

@@ -36,13 +36,13 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else str(value)
 
 
-_scan = json.JSONDecoder().scan_once
+_decoder: Any = json.JSONDecoder()
 
 
 def decode(text: str) -> Any:
     """Do what `json.loads` does; faster where no blanks stand around the value."""
     try:
-        value, end = _scan(text, 0)
+        value, end = _decoder.scan_once(text, 0)
     except StopIteration:
         end = -1
     return value if end == len(text) else json.loads(text)
