@@ -16,20 +16,9 @@ PerTable = Array  # one entry for each table, ``(*batch)``
 class StandIn:
     """Base of what stands for an array while rules are traced, see `llm_games.tracing`."""
 
-    def into(self, values: Any, axis: int = 0) -> Any:
-        """Return the entries of `values` at this index along an axis."""
-        raise NotImplementedError
-
-    def at(self, values: Any) -> Any:
-        """Return each table's entry of `values` at this index, see `at`."""
-        raise NotImplementedError
-
-    def entry(self, values: Any, index: tuple[Any, ...]) -> Any:
-        """Return ``values[index]``; this is part of the index."""
-        raise NotImplementedError
-
-    def blank(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        raise NotImplementedError
+    into: Any  # returns the entries of an array at this index along an axis
+    entry: Any  # returns ``values[index]``; this is part of the index
+    blank: Any
 
 
 def any_true(array: Array) -> bool:
@@ -74,7 +63,7 @@ def at(values: Array, index: Array) -> Array:
     if type(index) is np.int64:  # one table: a fast path
         return values[index]
     if isinstance(index, StandIn):
-        return index.at(values)
+        return (index[0] if index.ndim else index).into(values)
     if np.ndim(index) == 0:
         return values[index]
     if index.size and not any_true(index != (first := index.flat[0])):  # one index: a view

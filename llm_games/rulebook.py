@@ -22,9 +22,9 @@ from llm_games.arrays import (
     Array,
     PerPlayer,
     PerTable,
+    StandIn,
     any_true,
     array_of,
-    at,
     blank,
     of_seats,
     sliced,
@@ -687,10 +687,8 @@ class Rulebook(ABC):
 
     def everybody(self, value: Array) -> Array:
         """Repeat a truth a table for every seat: bool ``(*batch)`` to ``(players, *batch)``."""
-        if not value.ndim:  # of one table: a short way
-            if type(value) is np.bool_:
-                return self._everybody[int(value)]
-            return at(self._everybody, value * 1)
+        if not (value.ndim or isinstance(value, StandIn)):  # of one table: a short way
+            return self._everybody[int(value)]
         each = blank((self.players, *value.shape), np.bool_, value)
         each[:] = value
         return each
