@@ -279,8 +279,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             self._played += self.num_envs
         elif self._loop is None:
             self._loop = loop_of(self)
-        if isinstance(self._loop, TableLoop) and self._loop.play_on(self, mask):
-            return
+        if isinstance(self._loop, TableLoop):
+            return self._loop.play_on(self, mask)
         for _ in range(LONGEST_WAIT):
             turn = self.tables.ready().turn
             waits = turn[self._row()] > self._moved  # of truths: the first, and not the second

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import operator
 import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +26,7 @@ from llm_games.errors import BadParameter
 from llm_games.files import cache_folder, write_whole
 from llm_games.noise import Noise, counted
 from llm_games.rulebook import Array, PerTable
-from llm_games.tracing.code import C, Code, c_type, changes, inputs, standing_in
+from llm_games.tracing.code import C, Code, c_type, changes, inputs, listed, standing_in
 from llm_games.tracing.graph import Untraceable, lifted
 from llm_games.view import Sight
 from llm_games.wrappers.single_agent import LONGEST_WAIT
@@ -53,11 +55,6 @@ static inline int64_t rest(int64_t a, int64_t b) { return b ? a - b * over(a, b)
 int64_t play(int64_t N, int64_t M, int64_t last, void **given) {
 """
 PAD = 8  # entries between rows, which would share the cache's lines at powers of 2
-PARTS = {"due": "bool", "moved": "bool", "moves": "int64", "reward": "float64"}
-PARTS |= {"payoff": "float64", "finished": "bool", "acted": "bool", "broke": "bool"}
-PARTS |= {"action": "int64", "steps": "int64", "seen": "float32", "keys": "uint64"}
-PARTS |= {"decided": "int64"}
-"""Arrays of a step, ``(tables,)``; seen ``(tables, columns)``; the last ``(players, tables)``."""
 NEVER = 2**62
 
 
@@ -86,12 +83,10 @@ def built(source: str) -> Any:
 class TableLoop:
     """Steps of an environment's tables until learners are asked, with what the others decide."""
 
-    def __init__(self, env: Any, rules: list[Any]) -> None:
+    def __init__(self, env: Any, rules: Sequence[Any]) -> None:
         self.seat, state = env.seating.seat, env.game.reset(0, (1,))
         self.state, _ = env.game.settle(state, env.game.fallback(state))
-        self._addresses: tuple[list[Any], Any] = [], None
-        self._fields: list[Array] = []
-        self.source = self._trace(env.game, env.seats.sits[:, 0].tolist(), rules)
+        self.source, self._fields = self._traced(env, rules), list[Array]()
         self._play = built(self.source).play
         self._play.argtypes = [ctypes.c_int64] * 3 + [ctypes.POINTER(ctypes.c_void_p)]
         self._play.restype = ctypes.c_int64
@@ -99,108 +94,106 @@ class TableLoop:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()  # a copy of what holds it makes its own
 
-    def _trace(self, game: Any, sits: list[int], rules: list[Any]) -> str:
-        seat, state, none = self.seat, standing_in(self.state), np.zeros(1, np.bool_)
-        going = state.replace(over=none, void=none)
-        asked, moves = lifted(game.asked(going)), lifted(np.zeros((game.players, 1), np.int64))
-        moves[seat] = inputs("move", 1, np.int64)
-        keys, counts = (inputs(x, game.players, PARTS[x], (-1, 1)) for x in ("keys", "decided"))
-        sight = Sight(game, going)
-        for other, player in enumerate(sits):
+    def _traced(self, env: Any, rules: Sequence[Any]) -> str:
+        game, seat, state, none = (
+            env.game,
+            self.seat,
+            standing_in(self.state),
+            np.zeros(1, np.bool_),
+        )
+        going, moves = state.replace(over=none, void=none), lifted(np.zeros((game.players, 1), int))
+        sight, turn = Sight(game, going), lifted(game.asked(going))
+        moves[seat] = inputs(["moves[t]"], np.int64)
+        for other, player in enumerate(env.seats.sits[:, 0].tolist()):
             if other != seat:
-                noise = Noise.keyed(counted(keys[other], counts[other]))
-                moves[other] = np.where(asked[other], rules[player](sight.view(other), noise), 0)
+                key = inputs([f"keys[{other} * N + t]"], np.uint64)
+                noise = Noise.keyed(counted(key, inputs([f"decided[{other} * N + t]"], np.int64)))
+                moves[other] = np.where(turn[other], rules[player](sight.view(other), noise), 0)
         after, outcome = game.settle(going, moves)
         mine = outcome.rewards, outcome.finished, outcome.broke, outcome.record["actions"]
-        paid = [lifted(part)[seat].cells.item() for part in mine]
-        turns, changed = asked.cells.ravel().tolist(), changes(state, after)
-        look = Code([turns[seat]], C)
-        play = Code([paid, turns, [*changed.values()]], C)
-        show = Code(seen := lifted(game.observe(state))[seat, 0].cells.tolist(), C)
-        self.columns, self.tables = len(seen), []
-        used = {part.args[0] for part in play.uses if part.op == "input"}
-        drawing = [k for k in range(game.players) if {f"keys{k}", f"decided{k}"} & used]
-        self.draws = bool(drawing)
-        # -- where numbers are
-        names = {name: f"{kind}_t" for name, kind in PARTS.items()}
-        if not drawing:
-            names = dict([*names.items()][:-2])
-        fields = [*vars(self.state).values()]
-        names |= {f"p{k}": c_type(field.dtype) for k, field in enumerate(fields)}
-        names |= {name: c_type(table.dtype) for name, table in play.tables.items()}
+        paid, turns, changed = (
+            [listed(part)[seat][0] for part in mine],
+            listed(turn[:, 0]),
+            changes(state, after),
+        )
+        seen = listed(game.observe(state)[seat, 0])
+        look, play, show = (
+            Code(turns[seat : seat + 1], C),
+            Code([paid, turns, *changed.values()], C),
+            Code(seen, C),
+        )
+        self.draws = any("keys" in part.args[0] for part in play.uses if part.op == "input")
         self.tables = [*play.tables.values()]
-        numbers = [f"const {c_type(f.dtype)} s{k} = p{k}[t];"
-                   for k, f in enumerate(fields) if f.size == 1]  # fmt: skip
-        new, old = list[str](), [*vars(state).values()]
-        stores = list[str]()
-        for place, cells in changed.items():
-            for k, (cell, before) in enumerate(zip(cells, old[place].cells.ravel(), strict=True)):
-                if cell is not before:
-                    new.append(f"const {names[f'p{place}']} n{place}_{k} = {play.text(cell)};")
-                    stores.append(f"p{place}[{k} * M + t] = n{place}_{k};")
+        fields = {f"p{k}": field for k, field in enumerate(vars(self.state).values())}
+        arrays = self._parts(env, env._moved) | fields | play.tables
+        numbers = [
+            (
+                f"{place}_{k}",
+                f"p{place}[{k} * M + t]",
+                play.text(cell),
+                c_type(fields[f"p{place}"].dtype),
+            )
+            for place, cells in changed.items()
+            for k, cell in enumerate(cells)
+        ]
         reward, finished, broke, action = map(play.text, paid)
         return "\n".join([
-            HEAD, *(f"{kind} *{name} = given[{k}];" for k, (name, kind) in enumerate(names.items())),
-            "for (int64_t t = 0; t < N; t++) {", "for (int64_t step = 0; due[t]; step++) {", *numbers,
+            HEAD,
+            *(f"{c_type(a.dtype)} *restrict {n} = given[{k}];" for k, (n, a) in enumerate(arrays.items())),
+            "for (int64_t t = 0; t < N; t++) {", "for (int64_t step = 0; due[t]; step++) {",
             "{", *look.lines, f"if (({look.text(turns[seat])}) > moved[t] || finished[t]",
-            f"    || s{[*vars(state)].index('round')} >= last) break; }}",
-            f"if (step == {LONGEST_WAIT}) return 1;", "const int64_t move0 = moves[t];",
-            *(f"const int64_t decided{k} = decided[{k} * N + t];"
-              f"const uint64_t keys{k} = keys[{k} * N + t];" for k in drawing),
-            *play.lines, *new,
+            f"    || p{[*vars(state)].index('round')}[t] >= last) break; }}",
+            f"if (step == {LONGEST_WAIT}) return 1;", *play.lines,
+            *(f"const {kind} n{p} = {text};" for p, _, text, kind in numbers),
             f"reward[t] += {reward}; payoff[t] += {reward}; finished[t] = {finished}; steps[t]++;",
             f"if (moved[t]) {{ acted[t] = 1; broke[t] = {broke}; action[t] = {action};",
             "moved[t] = 0; moves[t] = 0; }",
-            *(f"decided[{k} * N + t] += {play.text(turns[k])};" for k in drawing), *stores, "}",
-            *numbers, *show.lines,
+            *(f"decided[{k} * N + t] += {play.text(cell)};" for k, cell in enumerate(turns) if self.draws),
+            *(f"{cell} = n{name};" for name, cell, *_ in numbers), "}", *show.lines,
             *(f"seen[t * {len(seen)} + {k}] = {show.text(n)};" for k, n in enumerate(seen)),
             "} return 0; }\n",
         ])  # fmt: skip
 
-    def play_on(self, env: Any, mask: PerTable) -> bool:
-        """Play until learners are asked or done at these tables; False if NumPy has to."""
-        tables, seats, count, state = env.tables, env.seats, env.num_envs, env.tables.state
-        fields = [getattr(state, name) for name in vars(self.state)]
-        likes = vars(self.state).values()
-        if any(
-            a.shape[:-1] != b.shape[:-1] or a.dtype != b.dtype
-            for a, b in zip(fields, likes, strict=True)
-        ):
-            return False
-        if len(self._fields) != len(fields) or any(
-            a is not b for a, b in zip(fields, self._fields)
-        ):
+    def _parts(self, env: Any, mask: PerTable) -> dict[str, Array]:
+        n, seats = env.num_envs, env.seats
+        parts = {
+            "due": mask, "moved": env._moved, "moves": env._moves[self.seat],
+            "reward": env._reward, "payoff": env._payoff, "finished": env._finished,
+            "broke": env._broke, "acted": np.zeros(n, np.bool_), "action": np.zeros(n, np.int64),
+            "steps": env.tables.steps.copy(),
+            "seen": np.empty((n, len(env.game.column_index)), np.float32),
+        }  # fmt: skip
+        for name in ("keys", "decided") if self.draws else ():
+            each = [
+                getattr(memory, name) * (seats.sits == k) for k, memory in enumerate(seats.memories)
+            ]
+            parts[name] = np.ascontiguousarray(sum(each))
+        return parts
+
+    def play_on(self, env: Any, mask: PerTable) -> None:
+        """Play until learners are asked or done at these tables."""
+        parts, names, seats = self._parts(env, mask), [*vars(self.state)], env.seats
+        fields = [getattr(env.tables.state, name) for name in names]
+        if not self._fields or any(map(operator.is_not, fields, self._fields)):
             self._fields = [_padded(field) for field in fields]
-        acted, action = np.zeros(count, np.bool_), np.zeros(count, np.int64)
-        seen, steps = np.empty((count, self.columns), np.float32), tables.steps.copy()
-        parts = [mask, env._moved, env._moves[self.seat], env._reward, env._payoff, env._finished]
-        parts += [acted, env._broke, action, steps, seen]
-        drawn = [_of_all(seats, name) for name in ("keys", "decided")] if self.draws else []
-        addresses = self._pointers([*parts, *drawn, *self._fields, *self.tables])
+            self._places = [array.ctypes.data for array in (*self._fields, *self.tables)]
+        places = [*(part.ctypes.data for part in parts.values()), *self._places]
         last = NEVER if env.max_cycles is None else env.game.begun + env.max_cycles
-        if self._play(count, count + PAD, last, addresses):
+        given = (ctypes.c_void_p * len(places))(*places)
+        if self._play(env.num_envs, env.num_envs + PAD, last, given):
             raise BadParameter(f"{env.game.name}: nobody ends the game; set max_cycles")
+        acted = parts["acted"]
         env._acted |= acted
-        env._action[acted] = env.game.in_units(action)[acted]
+        env._action[acted] = env.game.in_units(parts["action"])[acted]
         if self.draws:
             seats.memories = [
-                memory._replace(decided=np.where(seats.sits == k, drawn[1], memory.decided))
+                memory._replace(decided=np.where(seats.sits == k, parts["decided"], memory.decided))
                 for k, memory in enumerate(seats.memories)
             ]
-        tables.go_on(state.replace(**dict(zip(vars(self.state), self._fields))), steps)
+        state = env.tables.state.replace(**dict(zip(names, self._fields, strict=True)))
+        env.tables.go_on(state, parts["steps"])
         if env.obs_mode != "text":
-            vars(env._view())["numbers"] = seen
-        return True
-
-    def _pointers(self, arrays: list[Any]) -> Any:
-        before, addresses = self._addresses
-        if len(before) != len(arrays):
-            before, addresses = [None] * len(arrays), (ctypes.c_void_p * len(arrays))()
-            self._addresses = before, addresses
-        for k, array in enumerate(arrays):
-            if before[k] is not array:
-                before[k], addresses[k] = array, array.ctypes.data
-        return addresses
+            vars(env._view())["numbers"] = parts["seen"]
 
 
 def loop_of(env: Any) -> TableLoop | str:
@@ -234,9 +227,3 @@ def _padded(array: Array) -> Array:
     copied = np.empty((*rest, tables + PAD), array.dtype)[..., :tables]
     copied[:] = array
     return copied
-
-
-def _of_all(seats: Any, name: str) -> Array:
-    """Return an array of all players' memories, each with its own seats."""
-    each = [getattr(memory, name) * (seats.sits == k) for k, memory in enumerate(seats.memories)]
-    return np.ascontiguousarray(sum(each[1:], each[0]))

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from llm_games.tracing.graph import WIDE, Node, TracedArray, Untraceable, const, lifted, node
+from llm_games.tracing.graph import (
+    WIDE,
+    Node,
+    TracedArray,
+    Untraceable,
+    const,
+    lifted,
+    node,
+    objects,
+)
 
 LONG = 200  # letters of an expression that is not parted
 SIGNS = "add + subtract - multiply * divide / left_shift << right_shift >> bitwise_xor ^ "
@@ -63,8 +72,8 @@ class Code:
     def __init__(self, outputs: Any, forms: Mapping[str, str]) -> None:
         self.forms, self.lines, self.tables = forms, list[str](), dict[str, Any]()
         self.texts: dict[Node, str] = {}
-        todo = [*dict.fromkeys(out for out in leaves(outputs))]
         self.uses = Counter(leaves(outputs))
+        todo = [*self.uses]
         while todo:
             parts = [arg for arg in todo.pop().args if isinstance(arg, Node)]
             todo += {*parts} - self.uses.keys()
@@ -110,24 +119,26 @@ def leaves(outputs: Any) -> list[Node]:
     return [] if isinstance(outputs, str) else [outputs]
 
 
+def listed(part: Any) -> Any:
+    """Return the nodes of an array in lists, as NumPy lists numbers."""
+    return lifted(part).cells.tolist()
+
+
 # -- states ----------------------------------------------------------------------------------------
 
 
-def inputs(letter: str, count: int, dtype: Any, shape: Any = -1) -> TracedArray:
-    cells = np.empty(count, object)
-    cells[:] = [node("input", np.dtype(dtype).kind, f"{letter}{k}") for k in range(count)]
-    return TracedArray(cells.reshape(shape), dtype)
+def inputs(texts: Sequence[str], dtype: Any, shape: Any = -1) -> TracedArray:
+    kind = np.dtype(dtype).kind
+    return TracedArray(objects([node("input", kind, text) for text in texts], shape), dtype)
 
 
 def standing_in(state: Any) -> Any:
-    """Return a state of stand-ins: fields are entries of arrays by place, or one number."""
+    """Return a state of stand-ins; a number is known by its field's place, and its own in that."""
     fields = dict[str, Any]()
     for place, (name, array) in enumerate(vars(state).items()):
-        cells, kind = np.empty(array.size, object), array.dtype.kind
-        cells[:] = [node("load", kind, const(k), place, array.size) for k in range(array.size)]
-        if array.size == 1:
-            cells[0] = node("input", kind, f"s{place}")
-        fields[name] = TracedArray(cells.reshape(array.shape), array.dtype)
+        size, kind = array.size, array.dtype.kind
+        nodes = [node("load", kind, const(k), place, size) for k in range(size)]
+        fields[name] = TracedArray(objects(nodes, array.shape), array.dtype)
     return state.replace(**fields)
 
 
@@ -139,5 +150,5 @@ def changes(before: Any, after: Any) -> dict[int, list[Node]]:
         if new.dtype != old.dtype or new.shape != old.shape:
             raise Untraceable(f"{name} of a state changes its kind or shape")
         if new is not old:
-            changed[place] = new.cells.ravel().tolist()
+            changed[place] = listed(new.reshape(-1))
     return changed

@@ -108,7 +108,7 @@ class TracedArray(StandIn, NDArrayOperatorsMixin):
     """A stand-in for an array; `cells` are its nodes, an array of objects."""
 
     def __init__(self, cells: Any, dtype: Any) -> None:
-        self.cells = cells if isinstance(cells, np.ndarray) else _objects([cells], ())
+        self.cells = cells if isinstance(cells, np.ndarray) else objects([cells], ())
         self.dtype = np.dtype(dtype)
 
     @property
@@ -120,10 +120,6 @@ class TracedArray(StandIn, NDArrayOperatorsMixin):
 
     def __bool__(self) -> bool:
         raise Untraceable("which way is taken hangs on data")
-
-    __int__: Any = __bool__
-    __float__: Any = __bool__
-    __index__: Any = __bool__
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise Untraceable("a stand-in was put into an array of NumPy")
@@ -149,7 +145,7 @@ class TracedArray(StandIn, NDArrayOperatorsMixin):
     def entry(self, values: Any, index: tuple[Any, ...]) -> TracedArray:
         place: Any = 0
         for part, length in zip(index, values.shape, strict=False):
-            place = place * length + np.where(np.less(part, 0), np.add(part, length), part)
+            place = place * length + part
         return _take(values.reshape(-1, *values.shape[len(index) :]), place, 0)
 
     def put(self, index: TracedArray, values: TracedArray) -> None:
@@ -195,7 +191,7 @@ class TracedArray(StandIn, NDArrayOperatorsMixin):
         return TracedArray(function(cells, *rest, **keywords), dtype)
 
 
-def _objects(entries: Sequence[Any], shape: Any = -1) -> Array:
+def objects(entries: Sequence[Any], shape: Any = -1) -> Array:
     array = np.empty(len(entries), object)
     array[:] = entries
     return array.reshape(shape)
@@ -209,7 +205,7 @@ def lifted(array: Any) -> TracedArray:
     if array.size >= MOST_NODES:
         raise Untraceable(f"a constant of {array.shape} is used as a whole")
     nodes = [const(number, array.dtype) for number in array.ravel()]
-    return TracedArray(_objects(nodes, array.shape), array.dtype)
+    return TracedArray(objects(nodes, array.shape), array.dtype)
 
 
 def cells_as(array: Any, dtype: Any) -> Array:

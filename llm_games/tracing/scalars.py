@@ -17,7 +17,7 @@ import numpy as np
 from llm_games.arrays import Array
 from llm_games.facts import LARGEST
 from llm_games.questions import MISSING
-from llm_games.tracing.code import PYTHON, Code, changes, inputs, standing_in
+from llm_games.tracing.code import PYTHON, Code, changes, inputs, listed, standing_in
 from llm_games.tracing.graph import lifted
 
 MOST_PLAYERS = 64
@@ -59,11 +59,11 @@ class ScalarRules:
 
     def __init__(self, game: Any, state: Any, next_state: Any, record: Mapping[str, Any]) -> None:
         self.game, self.kind = game, type(state)
-        before, moves = standing_in(state), inputs("a", game.players, np.int64)
+        given = [f"a{k}" for k in range(game.players)]
+        before, moves = standing_in(state), inputs(given, np.int64)
         after, outcome = game.settle(before.replace(over=np.False_, void=np.False_), moves)
-        fields: list[Any] = [f"s{k}" for k in range(len(vars(state)))]
-        for place, cells in (changed := changes(before, after)).items():
-            fields[place] = cells if len(cells) > 1 else cells[0]
+        changed = changes(before, after)
+        fields = [changed.get(k, f"s{k}") for k in range(len(vars(state)))]
         self.slots = {
             name: (place, array, () if isinstance(vars(next_state)[name], np.generic) else ...)
             for place, (name, array) in enumerate(vars(state).items())
@@ -75,13 +75,13 @@ class ScalarRules:
             name: (part.dtype, () if isinstance(record[name], np.generic) else ...)
             for name, part in parts.items()
         }
-        paid = [_cells(part) for part in (outcome.rewards, outcome.finished, outcome.broke)]
+        paid = [listed(part) for part in (outcome.rewards, outcome.finished, outcome.broke)]
         self._step = self._compile("step", [[*fields, "arrays"], *paid], "s, a")
-        self.record = self._compile("record", [*map(_cells, parts.values())], "s, a")
+        self.record = self._compile("record", [*map(listed, parts.values())], "s, a")
         seen = lifted(game.observe(before))  # rounded when packed
         self._observe = self._compile("observe", [_bare(n) for n in seen.cells.ravel()])
-        self.facts_of = self._compile("facts", [_cells(fact.of(before)) for fact in game.facts])
-        self.asked_of = self._compile("asked", _cells(game.asked(before)))
+        self.facts_of = self._compile("facts", [listed(fact.of(before)) for fact in game.facts])
+        self.asked_of = self._compile("asked", listed(game.asked(before)))
         self._shapes = seen.shape, seen.shape[:1]
         self._packs = Struct(f"={seen.size}f").pack_into, Struct(f"={len(seen)}d").pack_into
 
@@ -106,7 +106,7 @@ class ScalarRules:
         for name, (_, like, _) in self.slots.items():
             if arrays[name].shape != like.shape or arrays[name].dtype != like.dtype:
                 return None
-        listed = [a.ravel().tolist() if a.size > 1 else a.item() for a in arrays.values()]
+        listed = [array.ravel().tolist() for array in arrays.values()]
         entries["_numbers"] = [*listed, {name: arrays[name] for name in self.stays}]
         entries["_rules"] = self
         return entries["_numbers"]  # type: ignore[no-any-return]
@@ -125,7 +125,7 @@ class ScalarRules:
         """
         fits = actions.dtype is INT64 and actions.shape == self._shapes[1]
         numbers = self.numbers_of(state) if fits else None
-        if numbers is None or numbers[self.over]:
+        if numbers is None or numbers[self.over][0]:
             return None
         moves = actions.tolist()
         large = max(moves) > LARGEST or min(moves) < -LARGEST  # then look closer
@@ -164,10 +164,6 @@ class ScalarRules:
 
     def asked(self, state: Any) -> list[bool] | None:
         return None if (numbers := self.numbers_of(state)) is None else self.asked_of(numbers)
-
-
-def _cells(part: Any) -> Any:
-    return lifted(part).cells.tolist()
 
 
 def _bare(cell: Any) -> Any:
