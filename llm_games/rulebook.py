@@ -20,6 +20,7 @@ from gymnasium import spaces
 
 from llm_games.arrays import (
     Array,
+    Later,
     PerPlayer,
     PerTable,
     StandIn,
@@ -139,23 +140,6 @@ class Outcome:
 
 def _taken(record: Mapping[str, Array], name: str, index: Array) -> Array:
     return record[name].take(index, -1)
-
-
-class Later(Mapping[str, Array]):
-    """Arrays by name; a function in place of an array is called at each look-up."""
-
-    def __init__(self, of: Mapping[str, Array | Callable[[], Array]]) -> None:
-        self._of = of
-
-    def __getitem__(self, name: str) -> Array:
-        entry = self._of[name]
-        return entry() if callable(entry) else entry
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._of)
-
-    def __len__(self) -> int:
-        return len(self._of)
 
 
 Played = tuple[Any, Outcome]  # a state after a step, and what the step brought

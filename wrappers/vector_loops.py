@@ -27,7 +27,7 @@ from llm_games.files import cache_folder, write_whole
 from llm_games.noise import Noise, counted
 from llm_games.rulebook import Array, PerTable
 from llm_games.tracing.code import C, Code, c_type, changes, inputs, listed, standing_in
-from llm_games.tracing.graph import Untraceable, lifted
+from llm_games.tracing.graph import WIDE, Untraceable, lifted
 from llm_games.view import Sight
 from llm_games.wrappers.single_agent import LONGEST_WAIT
 
@@ -60,10 +60,9 @@ NEVER = 2**62
 
 def built(source: str) -> Any:
     """Return the library of a source, from the cache or the system's compiler; else Untraceable."""
-    compiler = shutil.which(os.environ.get("CC", "cc"))
+    compiler, cpu = shutil.which(os.environ.get("CC", "cc")), Path("/proc/cpuinfo")
     if compiler is None:
         raise Untraceable("there is no C compiler")
-    cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text("utf-8").splitlines() if cpu.exists() else []
     here = [platform.platform(), *(line for line in lines if line.startswith("flags"))][:2]
     key = hashlib.sha256("\0".join([compiler, FLAGS, *here, source]).encode()).hexdigest()
@@ -86,8 +85,7 @@ class TableLoop:
     def __init__(self, env: Any, rules: Sequence[Any]) -> None:
         self.seat, state = env.seating.seat, env.game.reset(0, (1,))
         self.state, _ = env.game.settle(state, env.game.fallback(state))
-        self.source, self._fields = self._traced(env, rules), list[Array]()
-        self._play = built(self.source).play
+        self._fields, self._play = list[Array](), built(self._traced(env, rules)).play
         self._play.argtypes = [ctypes.c_int64] * 3 + [ctypes.POINTER(ctypes.c_void_p)]
         self._play.restype = ctypes.c_int64
 
@@ -95,84 +93,72 @@ class TableLoop:
         return type(None), ()  # a copy of what holds it makes its own
 
     def _traced(self, env: Any, rules: Sequence[Any]) -> str:
-        game, seat, state, none = (
-            env.game,
-            self.seat,
-            standing_in(self.state),
-            np.zeros(1, np.bool_),
-        )
-        going, moves = state.replace(over=none, void=none), lifted(np.zeros((game.players, 1), int))
-        sight, turn = Sight(game, going), lifted(game.asked(going))
-        moves[seat] = inputs(["moves[t]"], np.int64)
+        game, seat, none = env.game, self.seat, np.zeros(1, np.bool_)
+        state, moves = standing_in(self.state), lifted(np.zeros((game.players, 1), np.int64))
+        sight = Sight(game, going := state.replace(over=none, void=none))
+        turn, moves[seat] = lifted(game.asked(going)), inputs(["moves[t]"], np.int64)
         for other, player in enumerate(env.seats.sits[:, 0].tolist()):
             if other != seat:
                 key = inputs([f"keys[{other} * N + t]"], np.uint64)
-                noise = Noise.keyed(counted(key, inputs([f"decided[{other} * N + t]"], np.int64)))
-                moves[other] = np.where(turn[other], rules[player](sight.view(other), noise), 0)
+                key = counted(key, inputs([f"decided[{other} * N + t]"], np.int64))
+                move = rules[player](sight.view(other), Noise.keyed(key))
+                moves[other] = np.where(turn[other], move, 0)
         after, outcome = game.settle(going, moves)
-        mine = outcome.rewards, outcome.finished, outcome.broke, outcome.record["actions"]
-        paid, turns, changed = (
-            [listed(part)[seat][0] for part in mine],
-            listed(turn[:, 0]),
-            changes(state, after),
-        )
-        seen = listed(game.observe(state)[seat, 0])
+        paid = outcome.rewards, outcome.finished, outcome.broke, outcome.record["actions"]
+        return self._source(env, turn, [listed(part)[seat][0] for part in paid], state, after)
+
+    def _source(self, env: Any, turn: Any, paid: list[Any], state: Any, after: Any) -> str:
+        turns, changed = listed(turn[:, 0]), changes(state, after)
+        seen = listed(env.game.observe(state)[self.seat, 0])
         look, play, show = (
-            Code(turns[seat : seat + 1], C),
-            Code([paid, turns, *changed.values()], C),
-            Code(seen, C),
+            Code(outputs, C)
+            for outputs in ([turns[self.seat]], [paid, turns, *changed.values()], seen)
         )
         self.draws = any("keys" in part.args[0] for part in play.uses if part.op == "input")
-        self.tables = [*play.tables.values()]
-        fields = {f"p{k}": field for k, field in enumerate(vars(self.state).values())}
-        arrays = self._parts(env, env._moved) | fields | play.tables
-        numbers = [
-            (
-                f"{place}_{k}",
-                f"p{place}[{k} * M + t]",
-                play.text(cell),
-                c_type(fields[f"p{place}"].dtype),
-            )
-            for place, cells in changed.items()
-            for k, cell in enumerate(cells)
-        ]
+        self.tables, fields = play.tables, vars(self.state)
+        arrays = self._parts(env, env._moved)
+        arrays |= {f"p{k}": field for k, field in enumerate(fields.values())}
+        arrays |= {f"c{k}": table for k, table in enumerate(self.tables)}
+        given = [f"{c_type(a.dtype)} *restrict {name} = *given++;" for name, a in arrays.items()]
+        cells = {f"p{place}[{k} * M + t]": cell
+                 for place, row in changed.items() for k, cell in enumerate(row)}  # fmt: skip
         reward, finished, broke, action = map(play.text, paid)
         return "\n".join([
-            HEAD,
-            *(f"{c_type(a.dtype)} *restrict {n} = given[{k}];" for k, (n, a) in enumerate(arrays.items())),
-            "for (int64_t t = 0; t < N; t++) {", "for (int64_t step = 0; due[t]; step++) {",
-            "{", *look.lines, f"if (({look.text(turns[seat])}) > moved[t] || finished[t]",
-            f"    || p{[*vars(state)].index('round')}[t] >= last) break; }}",
+            HEAD, *given, "for (int64_t t = 0; t < N; t++) {",
+            "for (int64_t step = 0; due[t]; step++) {", "{", *look.lines,
+            f"if (({look.text(turns[self.seat])}) > moved[t] || finished[t]",
+            f"    || p{[*fields].index('round')}[t] >= last) break; }}",
             f"if (step == {LONGEST_WAIT}) return 1;", *play.lines,
-            *(f"const {kind} n{p} = {text};" for p, _, text, kind in numbers),
+            *(f"const {c_type(WIDE[cell.kind])} n{k} = {play.text(cell)};"
+              for k, cell in enumerate(cells.values())),
             f"reward[t] += {reward}; payoff[t] += {reward}; finished[t] = {finished}; steps[t]++;",
             f"if (moved[t]) {{ acted[t] = 1; broke[t] = {broke}; action[t] = {action};",
             "moved[t] = 0; moves[t] = 0; }",
-            *(f"decided[{k} * N + t] += {play.text(cell)};" for k, cell in enumerate(turns) if self.draws),
-            *(f"{cell} = n{name};" for name, cell, *_ in numbers), "}", *show.lines,
+            *(f"decided[{k} * N + t] += {play.text(cell)};"
+              for k, cell in enumerate(turns) if self.draws),
+            *(f"{place} = n{k};" for k, place in enumerate(cells)), "}", *show.lines,
             *(f"seen[t * {len(seen)} + {k}] = {show.text(n)};" for k, n in enumerate(seen)),
             "} return 0; }\n",
         ])  # fmt: skip
 
     def _parts(self, env: Any, mask: PerTable) -> dict[str, Array]:
+        """Return what a step reads and writes, ``(tables,)`` but for the last three."""
         n, seats = env.num_envs, env.seats
-        parts = {
-            "due": mask, "moved": env._moved, "moves": env._moves[self.seat],
-            "reward": env._reward, "payoff": env._payoff, "finished": env._finished,
-            "broke": env._broke, "acted": np.zeros(n, np.bool_), "action": np.zeros(n, np.int64),
-            "steps": env.tables.steps.copy(),
-            "seen": np.empty((n, len(env.game.column_index)), np.float32),
-        }  # fmt: skip
+        parts = {"due": mask, "moves": env._moves[self.seat], "steps": env.tables.steps.copy()}
+        for name in ("moved", "reward", "payoff", "finished", "broke"):
+            parts[name] = getattr(env, f"_{name}")
+        parts |= {"acted": np.zeros(n, np.bool_), "action": np.zeros(n, np.int64)}
+        parts["seen"] = np.empty((n, len(env.game.column_index)), np.float32)
         for name in ("keys", "decided") if self.draws else ():
-            each = [
+            own = (
                 getattr(memory, name) * (seats.sits == k) for k, memory in enumerate(seats.memories)
-            ]
-            parts[name] = np.ascontiguousarray(sum(each))
+            )
+            parts[name] = np.ascontiguousarray(sum(own))
         return parts
 
     def play_on(self, env: Any, mask: PerTable) -> None:
         """Play until learners are asked or done at these tables."""
-        parts, names, seats = self._parts(env, mask), [*vars(self.state)], env.seats
+        parts, names = self._parts(env, mask), [*vars(self.state)]
         fields = [getattr(env.tables.state, name) for name in names]
         if not self._fields or any(map(operator.is_not, fields, self._fields)):
             self._fields = [_padded(field) for field in fields]
@@ -182,18 +168,23 @@ class TableLoop:
         given = (ctypes.c_void_p * len(places))(*places)
         if self._play(env.num_envs, env.num_envs + PAD, last, given):
             raise BadParameter(f"{env.game.name}: nobody ends the game; set max_cycles")
-        acted = parts["acted"]
-        env._acted |= acted
+        env._acted |= (acted := parts["acted"])
         env._action[acted] = env.game.in_units(parts["action"])[acted]
         if self.draws:
-            seats.memories = [
-                memory._replace(decided=np.where(seats.sits == k, parts["decided"], memory.decided))
-                for k, memory in enumerate(seats.memories)
-            ]
+            memories = env.seats.memories
+            env.seats.memories = [m._replace(decided=parts["decided"]) for m in memories]
         state = env.tables.state.replace(**dict(zip(names, self._fields, strict=True)))
         env.tables.go_on(state, parts["steps"])
         if env.obs_mode != "text":
             vars(env._view())["numbers"] = parts["seen"]
+
+
+def _padded(array: Array) -> Array:
+    """Return a copy with some entries between its rows of tables."""
+    *rest, tables = array.shape
+    copied = np.empty((*rest, tables + PAD), array.dtype)[..., :tables]
+    copied[:] = array
+    return copied
 
 
 def loop_of(env: Any) -> TableLoop | str:
@@ -219,11 +210,3 @@ def loop_of(env: Any) -> TableLoop | str:
 def _depth(policy: Any, name: str) -> int:
     """Return how far up among the bases of a policy a method is defined."""
     return next(k for k, base in enumerate(type(policy).__mro__) if name in vars(base))
-
-
-def _padded(array: Array) -> Array:
-    """Return a copy with some entries between its rows of tables."""
-    *rest, tables = array.shape
-    copied = np.empty((*rest, tables + PAD), array.dtype)[..., :tables]
-    copied[:] = array
-    return copied

@@ -2,61 +2,60 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from llm_games.tracing.graph import (
-    WIDE,
-    Node,
-    TracedArray,
-    Untraceable,
-    const,
-    lifted,
-    node,
-    objects,
-)
+from llm_games.tracing.graph import WIDE, Node, TracedArray, Untraceable, const, lifted, node
 
 LONG = 200  # letters of an expression that is not parted
-SIGNS = "add + subtract - multiply * divide / left_shift << right_shift >> bitwise_xor ^ "
-SIGNS += "less < less_equal <= greater > greater_equal >= equal == not_equal != "
-SIGNS += "bitwise_and & bitwise_or | floor_dividei // remainderi %"
-BOTH = {op: f"{{0}} {sign} {{1}}" for op, sign in zip(*[iter(SIGNS.split())] * 2, strict=True)}
-BOTH |= {"input": "{0}", "invertb": "not {0}", "negative": "-{0}", "castb": "{0} != 0"}
-BOTH |= {"floorf": "floor({0})", "floori": "{0}", "=": "{name} = {text}"}
-PYTHON = BOTH | {
-    "const": "{0!r}",
-    "where": "{1} if {0} else {2}",
-    "bitwise_andb": "{0} and {1}",
-    "bitwise_orb": "{0} or {1}",
-    "addu": "{0} + {1} & 0xFFFFFFFFFFFFFFFF",
-    "multiplyu": "{0} * {1} & 0xFFFFFFFFFFFFFFFF",
-    "castiu": "{0} & 0xFFFFFFFFFFFFFFFF",
-    "castbi": "{0} + 0",
-    "castfi": "int({0})",
-    "castf": "float({0})",
-    "load": "s{1}[{0}]",
-    "look": "{1}[{0}]",
-    "pick": "({row},)[{0}]",
-}
-C = (
-    BOTH
-    | {
-        "const": "({T}){0!r}",
-        "where": "{0} ? {1} : {2}",
-        "floor_dividei": "over({0}, {1})",
-        "remainderi": "rest({0}, {1})",
-        "cast": "({T}){0}",
-        "load": "p{1}[within({0}, {2}) * M + t]",
-        "look": "{1}[within({0}, {2})]",
-        "pick": "((const {T}[]){{{row}}})[within({0}, {n})]",
-        "=": "const {T} {name} = {text};",
-    }
-    | {name: f"{name}({{0}})" for name in ("ceil", "sqrt", "rint")}
-)
-"""Operations in both languages: of kinds that are taken and made, of a kind that is made, or any."""
+PYTHON, C = 0, 1
+FORMS = r"""
+=           {name} = {text}                   const {T} {name} = {text};
+input       {0}
+const       {0!r}                             ({T}){0!r}
+load        s{1}[{0}]                         ({T})p{1}[within({0}, {2}) * M + t]
+look        {1}[{0}]                          ({T}){1}[within({0}, {2})]
+pick        ({row},)[{0}]                     ((const {T}[]){{{row}}})[within({0}, {n})]
+where       {1} if {0} else {2}               {0} ? {1} : {2}
+castb       {0} != 0
+castbi      {0} + 0                           ({T}){0}
+castfi      int({0})                          ({T}){0}
+castui      {0} - ({0} >> 63 << 64)           ({T}){0}
+castiu      {0} & 0xFFFFFFFFFFFFFFFF          ({T}){0}
+castf       float({0})                        ({T}){0}
+add         {0} + {1}
+addu        {0} + {1} & 0xFFFFFFFFFFFFFFFF    {0} + {1}
+subtract    {0} - {1}
+multiply    {0} * {1}
+multiplyu   {0} * {1} & 0xFFFFFFFFFFFFFFFF    {0} * {1}
+divide      {0} / {1}
+floor_dividei  {0} // {1}                     over({0}, {1})
+remainderi  {0} % {1}                         rest({0}, {1})
+negative    -{0}
+less        {0} < {1}
+less_equal  {0} <= {1}
+greater     {0} > {1}
+greater_equal  {0} >= {1}
+equal       {0} == {1}
+not_equal   {0} != {1}
+invertb     not {0}
+bitwise_andb  {0} and {1}                     {0} & {1}
+bitwise_orb   {0} or {1}                      {0} | {1}
+bitwise_and   {0} & {1}
+bitwise_or    {0} | {1}
+bitwise_xor   {0} ^ {1}
+left_shift    {0} << {1}
+right_shift   {0} >> {1}
+floori      {0}
+"""
+"""Operations in Python and in C: of kinds that are taken and made, of a kind made, or of any."""
+LINES = [re.split(r"  +", line) for line in FORMS.strip().split("\n")]
+LINES += [[f"{name}f", f"{name}({{0}})"] for name in ("floor", "ceil", "rint", "sqrt")]
+IN = [{name: forms[way % len(forms)] for name, *forms in LINES} for way in (PYTHON, C)]
 
 
 def c_type(dtype: Any) -> str:
@@ -64,47 +63,44 @@ def c_type(dtype: Any) -> str:
 
 
 class Code:
-    """Lines that work out nodes, and the nodes' texts; what is used once stands where it is used.
+    """Lines that work out nodes; what is used once stands where it is used.
 
-    `outputs` are nodes in lists; `tables` are constant arrays by their names.
+    `outputs` are nodes in lists, `texts` those of all nodes, `tables` constants: c0, c1, ...
     """
 
-    def __init__(self, outputs: Any, forms: Mapping[str, str]) -> None:
-        self.forms, self.lines, self.tables = forms, list[str](), dict[str, Any]()
-        self.texts: dict[Node, str] = {}
-        self.uses = Counter(leaves(outputs))
+    def __init__(self, outputs: Any, language: int) -> None:
+        self.lines, self.tables, self.texts = list[str](), list[Any](), dict[Node, str]()
+        self.uses, forms = Counter(leaves(outputs)), IN[language]
         todo = [*self.uses]
         while todo:
             parts = [arg for arg in todo.pop().args if isinstance(arg, Node)]
             todo += {*parts} - self.uses.keys()
             self.uses.update(parts)
         for part in sorted(self.uses, key=lambda part: part.number):
-            self._write(part)
-
-    def _write(self, part: Node) -> None:
-        op, kind, args = part.op, part.kind, [*map(self._named, part.args)]
-        kinds = "".join(arg.kind for arg in part.args if isinstance(arg, Node))
-        form = next(
-            (f for key in (op + kinds + kind, op + kind, op) if (f := self.forms.get(key))), None
-        )
-        if form is None:
-            raise Untraceable(f"np.{op} is not traced")
-        row, names = ", ".join(map(str, args[1:])), {"T": c_type(WIDE[kind]), "n": len(args) - 1}
-        text = f"({form.format(*args, row=row, **names)})"
-        if op not in ("const", "input") and (self.uses[part] > 1 or len(text) > LONG):
-            name = f"t{len(self.lines)}"
-            self.lines.append(self.forms["="].format(name=name, text=text, **names))
-            text = name
-        self.texts[part] = text
+            op, kind, args = part.op, part.kind, [*map(self._named, part.args)]
+            kinds = "".join(arg.kind for arg in part.args if isinstance(arg, Node))
+            form = forms.get(op + kinds + kind) or forms.get(op + kind) or forms.get(op)
+            if form is None:
+                raise Untraceable(f"np.{op} is not traced")
+            names: Any = {
+                "T": c_type(WIDE[kind]),
+                "n": len(args) - 1,
+                "name": f"t{len(self.lines)}",
+            }
+            names["text"] = f"({form.format(*args, row=', '.join(map(str, args[1:])), **names)})"
+            named = self.uses[part] > 1 or len(names["text"]) > LONG
+            if named := named and op not in ("const", "input"):
+                self.lines.append(forms["="].format(**names))
+            self.texts[part] = names["name" if named else "text"]
 
     def _named(self, arg: Any) -> Any:
         if isinstance(arg, Node):
             return self.texts[arg]
         if not isinstance(arg, np.ndarray):
             return arg.item() if isinstance(arg, np.generic) else arg
-        name = next((name for name, table in self.tables.items() if table is arg), None)
-        self.tables[name := name or f"c{len(self.tables)}"] = arg
-        return name
+        if all(arg is not table for table in self.tables):
+            self.tables.append(arg)
+        return f"c{[*map(id, self.tables)].index(id(arg))}"
 
     def text(self, outputs: Any) -> str:
         """Return nodes, in lists, in which there may be texts."""
@@ -124,12 +120,9 @@ def listed(part: Any) -> Any:
     return lifted(part).cells.tolist()
 
 
-# -- states ----------------------------------------------------------------------------------------
-
-
-def inputs(texts: Sequence[str], dtype: Any, shape: Any = -1) -> TracedArray:
-    kind = np.dtype(dtype).kind
-    return TracedArray(objects([node("input", kind, text) for text in texts], shape), dtype)
+def inputs(texts: Sequence[str], dtype: Any) -> TracedArray:
+    nodes = [node("input", np.dtype(dtype).kind, text) for text in texts]
+    return TracedArray(nodes, dtype)
 
 
 def standing_in(state: Any) -> Any:
@@ -138,7 +131,7 @@ def standing_in(state: Any) -> Any:
     for place, (name, array) in enumerate(vars(state).items()):
         size, kind = array.size, array.dtype.kind
         nodes = [node("load", kind, const(k), place, size) for k in range(size)]
-        fields[name] = TracedArray(objects(nodes, array.shape), array.dtype)
+        fields[name] = TracedArray(nodes, array.dtype, array.shape)
     return state.replace(**fields)
 
 

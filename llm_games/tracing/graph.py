@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from llm_games.arrays import Array, StandIn
+from llm_games.arrays import StandIn
 
 WIDE = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64}  # by NumPy's kinds
 OF_TRUTHS = {"multiply": "bitwise_and", "add": "bitwise_or"}
@@ -107,13 +107,11 @@ def pick(index: Node, entries: Sequence[Node]) -> Node:
 class TracedArray(StandIn, NDArrayOperatorsMixin):
     """A stand-in for an array; `cells` are its nodes, an array of objects."""
 
-    def __init__(self, cells: Any, dtype: Any) -> None:
-        self.cells = cells if isinstance(cells, np.ndarray) else objects([cells], ())
-        self.dtype = np.dtype(dtype)
+    T: Any = property(lambda self: self.transpose())
 
-    @property
-    def T(self) -> TracedArray:
-        return self.transpose()
+    def __init__(self, cells: Any, dtype: Any, shape: Any = None) -> None:
+        cells, self.dtype = np.asarray(cells, object), np.dtype(dtype)
+        self.cells = cells if shape is None else cells.reshape(shape)
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -142,12 +140,6 @@ class TracedArray(StandIn, NDArrayOperatorsMixin):
     def into(self, values: Any, axis: int = 0) -> TracedArray:
         return _take(values, self, axis)
 
-    def entry(self, values: Any, index: tuple[Any, ...]) -> TracedArray:
-        place: Any = 0
-        for part, length in zip(index, values.shape, strict=False):
-            place = place * length + part
-        return _take(values.reshape(-1, *values.shape[len(index) :]), place, 0)
-
     def put(self, index: TracedArray, values: TracedArray) -> None:
         """Set the entries at integers, counted from the first; each is there once."""
         flat, places = self.reshape(-1), np.arange(self.size)
@@ -159,42 +151,33 @@ class TracedArray(StandIn, NDArrayOperatorsMixin):
         return TracedArray(self.cells[index], self.dtype)
 
     def __setitem__(self, index: Any, values: Any) -> None:
-        entries = cells_as(values, self.dtype)
-        self.cells[index] = entries if entries.ndim else entries[()]
+        self.cells[index] = cells_as(values, self.dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None) -> Any:
         name = ufunc.__name__
         if name in FUNCTIONS:
             return FUNCTIONS[name](*inputs)
         types = ufunc.resolve_dtypes((*map(_type, inputs), None))
-        if method != "__call__" or (
-            types[-1].itemsize < 8 and name != "multiply" and types[-1] != bool
-        ):
+        small = types[-1].kind != "b" and types[-1].itemsize < 8
+        if method != "__call__" or (small and name != "multiply"):
             raise Untraceable(f"np.{name} of {types[-1]} is not traced")
         parts = [cells_as(a, dtype) for a, dtype in zip(inputs, types[:-1], strict=True)]
         of = np.frompyfunc(partial(made, name, types[-1].kind), len(parts), 1)
         return TracedArray(of(*parts), types[-1])
 
     def __array_function__(self, function: Any, _: Any, arguments: Any, keywords: Any) -> Any:
-        name = function.__name__
+        name, (first, *rest) = function.__name__, arguments
         if name in INSIDE:
-            return getattr(self, name)
+            return getattr(first, name)
         if name in FUNCTIONS:
             return FUNCTIONS[name](*arguments, **keywords)
         if name not in MOVING:
             raise Untraceable(f"np.{name} is not traced")
-        first, *rest = arguments
         if isinstance(first, TracedArray):
             return TracedArray(function(first.cells, *rest, **keywords), first.dtype)
         dtype = np.result_type(*map(_type, first))
         cells = [cells_as(part, dtype) for part in first]
         return TracedArray(function(cells, *rest, **keywords), dtype)
-
-
-def objects(entries: Sequence[Any], shape: Any = -1) -> Array:
-    array = np.empty(len(entries), object)
-    array[:] = entries
-    return array.reshape(shape)
 
 
 def lifted(array: Any) -> TracedArray:
@@ -204,13 +187,11 @@ def lifted(array: Any) -> TracedArray:
     array = np.asarray(array)
     if array.size >= MOST_NODES:
         raise Untraceable(f"a constant of {array.shape} is used as a whole")
-    nodes = [const(number, array.dtype) for number in array.ravel()]
-    return TracedArray(objects(nodes, array.shape), array.dtype)
+    return TracedArray(np.frompyfunc(partial(const, dtype=array.dtype), 1, 1)(array), array.dtype)
 
 
-def cells_as(array: Any, dtype: Any) -> Array:
-    cells = np.frompyfunc(partial(cast, np.dtype(dtype).kind), 1, 1)(lifted(array).cells)
-    return TracedArray(cells, dtype).cells
+def cells_as(array: Any, dtype: Any) -> Any:
+    return np.frompyfunc(partial(cast, np.dtype(dtype).kind), 1, 1)(lifted(array).cells)
 
 
 def _type(array: Any) -> Any:

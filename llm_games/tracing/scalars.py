@@ -1,20 +1,20 @@
 """The rules of one small table as plain Python on numbers, traced and compiled in this process.
 
-A state is then a list of its fields, numbers or lists of them, and the arrays of those that stay as
-they are in a game. Other arrays are made when somebody reads them.
+A state is then lists of numbers, one a field, and the arrays of fields that stay as they are in a
+game. Other arrays are made when somebody reads them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from struct import Struct
 from typing import Any
 
 import numpy as np
 
-from llm_games.arrays import Array
+from llm_games.arrays import Array, Later
 from llm_games.facts import LARGEST
 from llm_games.questions import MISSING
 from llm_games.tracing.code import PYTHON, Code, changes, inputs, listed, standing_in
@@ -23,29 +23,26 @@ from llm_games.tracing.graph import lifted
 MOST_PLAYERS = 64
 INT64 = np.dtype(np.int64)
 WAYS_OUT = ArithmeticError, IndexError, ValueError  # NumPy may know an answer, or says the error
-NAMES = {"floor": lambda x: math.copysign(math.floor(x), x), "nan": math.nan, "inf": math.inf}
+NAMES: dict[str, Any] = {
+    "floor": lambda x: math.copysign(math.floor(x), x),
+    "ceil": lambda x: math.copysign(math.ceil(x), x),
+    "rint": lambda x: math.copysign(round(x), x),
+    **{name: getattr(math, name) for name in ("sqrt", "nan", "inf")},
+}
 
 
-class PlayedRecord(Mapping[str, Array]):
+class PlayedRecord(Later):
     """The record of a step, worked out at its first look-up."""
 
     def __init__(self, rules: ScalarRules, numbers: list[Any], moves: list[int]) -> None:
-        self._rules, self._due = rules, (numbers, moves)
+        self._of, self._rules, self._due = rules.recorded, rules, (numbers, moves)
 
     @cached_property
     def _parts(self) -> dict[str, Any]:
         return dict(zip(self, self._rules.record(*self._due), strict=True))
 
-    def __getitem__(self, name: str) -> Array:
-        dtype, index = self._rules.recorded[name]
-        array: Array = np.array(self._parts[name], dtype)[index]
-        return array
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._rules.recorded)
-
-    def __len__(self) -> int:
-        return len(self._rules.recorded)
+    def __getitem__(self, name: str) -> Any:
+        return _array(self._parts[name], self._of[name])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)
@@ -58,65 +55,58 @@ class ScalarRules:
     """
 
     def __init__(self, game: Any, state: Any, next_state: Any, record: Mapping[str, Any]) -> None:
-        self.game, self.kind = game, type(state)
-        given = [f"a{k}" for k in range(game.players)]
-        before, moves = standing_in(state), inputs(given, np.int64)
+        self.game, self.kind, fields = game, type(state), vars(state)
+        self.kinds = [(array.shape, array.dtype) for array in fields.values()]
+        self.slots = {
+            name: (k, _form(fields[name], vars(next_state)[name])) for k, name in enumerate(fields)
+        }
+        before, moves = standing_in(state), inputs([f"a{k}" for k in range(game.players)], INT64)
         after, outcome = game.settle(before.replace(over=np.False_, void=np.False_), moves)
         changed = changes(before, after)
-        fields = [changed.get(k, f"s{k}") for k in range(len(vars(state)))]
-        self.slots = {
-            name: (place, array, () if isinstance(vars(next_state)[name], np.generic) else ...)
-            for place, (name, array) in enumerate(vars(state).items())
-        }
-        self.stays = {name for name, (place, *_) in self.slots.items() if place not in changed}
-        self.over = self.slots["over"][0]
+        self.stays = [name for name, (k, _) in self.slots.items() if k not in changed]
         parts = {name: lifted(part) for name, part in outcome.record.items()}
-        self.recorded = {
-            name: (part.dtype, () if isinstance(record[name], np.generic) else ...)
-            for name, part in parts.items()
-        }
+        self.recorded = {name: _form(part, record[name]) for name, part in parts.items()}
+        numbers = [*(changed.get(k, f"s{k}") for k in range(len(fields))), "arrays"]
         paid = [listed(part) for part in (outcome.rewards, outcome.finished, outcome.broke)]
-        self._step = self._compile("step", [[*fields, "arrays"], *paid], "s, a")
+        self._step = self._compile("step", [numbers, *paid], "s, a")
         self.record = self._compile("record", [*map(listed, parts.values())], "s, a")
         seen = lifted(game.observe(before))  # rounded when packed
-        self._observe = self._compile("observe", [_bare(n) for n in seen.cells.ravel()])
-        self.facts_of = self._compile("facts", [listed(fact.of(before)) for fact in game.facts])
-        self.asked_of = self._compile("asked", listed(game.asked(before)))
+        self._observe = self._compile("observe", listed(seen.reshape(-1)))
+        self._facts = self._compile("facts", [listed(fact.of(before)) for fact in game.facts])
+        self._asked = self._compile("asked", listed(game.asked(before)))
         self._shapes = seen.shape, seen.shape[:1]
         self._packs = Struct(f"={seen.size}f").pack_into, Struct(f"={len(seen)}d").pack_into
 
     def _compile(self, name: str, outputs: list[Any], given: str = "s") -> Any:
-        code = Code(outputs, PYTHON)
-        lines = [f"{''.join(f's{k}, ' for k in range(len(self.slots)))}arrays = s"]
-        lines += [f"{''.join(f'a{k}, ' for k in range(self.game.players))} = a"] * ("a" in given)
+        code, fields = Code(outputs, PYTHON), (f"s{k}" for k in range(len(self.slots)))
+        lines = [f"{', '.join(fields)}, arrays = s"]
+        if "a" in given:
+            lines.append(f"{', '.join(f'a{k}' for k in range(self.game.players))}, = a")
         lines += [*code.lines, f"return {code.text(outputs)}"]
-        names = {**NAMES, **{c: table.ravel().tolist() for c, table in code.tables.items()}}
+        names = NAMES | {f"c{k}": table.ravel().tolist() for k, table in enumerate(code.tables)}
         source = "\n    ".join([f"def {name}({given}):", *lines])
         exec(compile(source, f"<{name} of {self.game.name}>", "exec"), names)
         return names[name]
 
-    def numbers_of(self, state: Any) -> list[Any] | None:
+    def numbers_of(self, state: Any) -> Any:
         """Return a state's numbers; None if it is no state of one table as these rules know it."""
         entries = vars(state)
         if entries.get("_rules") is self:
-            return entries["_numbers"]  # type: ignore[no-any-return]
+            return entries["_numbers"]
         if type(state) is not self.kind or state.round.ndim:
             return None
         arrays = {name: getattr(state, name) for name in self.slots}
-        for name, (_, like, _) in self.slots.items():
-            if arrays[name].shape != like.shape or arrays[name].dtype != like.dtype:
-                return None
+        if [(array.shape, array.dtype) for array in arrays.values()] != self.kinds:
+            return None
         listed = [array.ravel().tolist() for array in arrays.values()]
-        entries["_numbers"] = [*listed, {name: arrays[name] for name in self.stays}]
-        entries["_rules"] = self
-        return entries["_numbers"]  # type: ignore[no-any-return]
+        numbers = [*listed, {name: arrays[name] for name in self.stays}]
+        entries.update(_rules=self, _numbers=numbers)
+        return numbers
 
     def array(self, numbers: list[Any], name: str) -> Any:
         """Return a field of a state."""
-        if name in numbers[-1]:
-            return numbers[-1][name]
-        place, like, index = self.slots[name]
-        return np.array(numbers[place], like.dtype).reshape(like.shape)[index]
+        place, form = self.slots[name]
+        return numbers[-1][name] if name in numbers[-1] else _array(numbers[place], form)
 
     def step(self, state: Any, actions: Array) -> tuple[Any, ...] | None:
         """Return the next state and the parts of the outcome.
@@ -125,7 +115,7 @@ class ScalarRules:
         """
         fits = actions.dtype is INT64 and actions.shape == self._shapes[1]
         numbers = self.numbers_of(state) if fits else None
-        if numbers is None or numbers[self.over][0]:
+        if numbers is None or numbers[self.slots["over"][0]][0]:
             return None
         moves = actions.tolist()
         large = max(moves) > LARGEST or min(moves) < -LARGEST  # then look closer
@@ -135,21 +125,18 @@ class ScalarRules:
             next_numbers, rewards, finished, broke = self._step(numbers, moves)
         except WAYS_OUT:
             return None
-        next_state = object.__new__(self.kind)
+        next_state, paid = object.__new__(self.kind), np.empty(self._shapes[1])
         vars(next_state).update(_rules=self, _numbers=next_numbers)
-        paid = np.empty(self._shapes[1])
         self._packs[1](paid, 0, *rewards)
         record = PlayedRecord(self, numbers, moves)
         return next_state, paid, self._truths(finished), record, self._truths(broke)
 
     def _truths(self, truths: list[bool]) -> Array:
-        if True in truths and False in truths:
-            return np.array(truths, np.bool_)
-        return self.game._everybody[int(truths[0])]  # type: ignore[no-any-return]
+        mixed, each = True in truths and False in truths, self.game._everybody
+        return np.array(truths, np.bool_) if mixed else each[int(truths[0])]
 
     def observe(self, state: Any) -> Array | None:
-        numbers = self.numbers_of(state)
-        if numbers is None:
+        if (numbers := self.numbers_of(state)) is None:
             return None
         seen = np.empty(self._shapes[0], np.float32)
         try:
@@ -160,14 +147,19 @@ class ScalarRules:
 
     def facts(self, state: Any) -> list[Any] | None:
         """Return the values of all facts as plain Python ones."""
-        return None if (numbers := self.numbers_of(state)) is None else self.facts_of(numbers)
+        return None if (numbers := self.numbers_of(state)) is None else self._facts(numbers)
 
     def asked(self, state: Any) -> list[bool] | None:
-        return None if (numbers := self.numbers_of(state)) is None else self.asked_of(numbers)
+        return None if (numbers := self.numbers_of(state)) is None else self._asked(numbers)
 
 
-def _bare(cell: Any) -> Any:
-    return cell.args[0] if cell.op == "cast" else cell
+def _form(array: Any, made: Any) -> tuple[Any, ...]:
+    """Return how numbers become an array, or, as NumPy `made` it, a number."""
+    return array.dtype, array.shape, () if isinstance(made, np.generic) else ...
+
+
+def _array(numbers: list[Any], form: tuple[Any, ...]) -> Any:
+    return np.array(numbers, form[0]).reshape(form[1])[form[2]]
 
 
 def scalar_rules(game: Any) -> ScalarRules | str:
