@@ -32,30 +32,22 @@ from llm_games.view import Sight
 from llm_games.wrappers.single_agent import LONGEST_WAIT
 
 FLAGS = "-O3 -march=native -ffp-contract=off -fwrapv -fno-math-errno -shared -fPIC -w"
-HEAD = """#include <iso646.h>
-#include <math.h>
+HEAD = """#include <math.h>
 #include <stdint.h>
-#define True 1
-#define False 0
 #define inf INFINITY
 #define nan NAN
-typedef uint8_t bool_t;
-typedef float float32_t;
-typedef double float64_t;
+enum { False, True };
+typedef uint8_t bool_t; typedef float float32_t; typedef double float64_t;
 static inline int64_t within(int64_t i, int64_t n) {
   i += i < 0 ? n : 0;
   return (uint64_t)i < (uint64_t)n ? i : 0;
 }
 static inline int64_t over(int64_t a, int64_t b) {
-  if (!b) return 0;
-  int64_t q = a / b;
-  return q - ((a % b != 0) & ((a < 0) != (b < 0)));
+  return b ? a / b - ((a % b != 0) & ((a < 0) != (b < 0))) : 0;
 }
 static inline int64_t rest(int64_t a, int64_t b) { return b ? a - b * over(a, b) : 0; }
-int64_t play(int64_t N, int64_t M, int64_t last, void **given) {
-"""
+int64_t play(int64_t N, int64_t M, int64_t last, void **given) {"""
 PAD = 8  # entries between rows, which would share the cache's lines at powers of 2
-NEVER = 2**62
 
 
 def built(source: str) -> Any:
@@ -158,15 +150,18 @@ class TableLoop:
 
     def play_on(self, env: Any, mask: PerTable) -> None:
         """Play until learners are asked or done at these tables."""
-        parts, names = self._parts(env, mask), [*vars(self.state)]
+        n, parts, names = env.num_envs, self._parts(env, mask), [*vars(self.state)]
         fields = [getattr(env.tables.state, name) for name in names]
         if not self._fields or any(map(operator.is_not, fields, self._fields)):
-            self._fields = [_padded(field) for field in fields]
+            rows = (((*field.shape[:-1], n + PAD), field.dtype) for field in fields)
+            self._fields = [np.empty(*row)[..., :n] for row in rows]
+            for own, field in zip(self._fields, fields, strict=True):
+                own[:] = field
             self._places = [array.ctypes.data for array in (*self._fields, *self.tables)]
         places = [*(part.ctypes.data for part in parts.values()), *self._places]
-        last = NEVER if env.max_cycles is None else env.game.begun + env.max_cycles
+        last = env.game.begun + (env.max_cycles or 2**62)
         given = (ctypes.c_void_p * len(places))(*places)
-        if self._play(env.num_envs, env.num_envs + PAD, last, given):
+        if self._play(n, n + PAD, last, given):
             raise BadParameter(f"{env.game.name}: nobody ends the game; set max_cycles")
         env._acted |= (acted := parts["acted"])
         env._action[acted] = env.game.in_units(parts["action"])[acted]
@@ -179,14 +174,6 @@ class TableLoop:
             vars(env._view())["numbers"] = parts["seen"]
 
 
-def _padded(array: Array) -> Array:
-    """Return a copy with some entries between its rows of tables."""
-    *rest, tables = array.shape
-    copied = np.empty((*rest, tables + PAD), array.dtype)[..., :tables]
-    copied[:] = array
-    return copied
-
-
 def loop_of(env: Any) -> TableLoop | str:
     """Return the loop of a `GameVectorEnv` that was reset, or why there is none."""
     game, seats = env.game, env.seats
@@ -196,8 +183,10 @@ def loop_of(env: Any) -> TableLoop | str:
         return "what is told needs the records of all steps"
     if seats.listens or seats.look_back:
         return "players remember what they hear"
-    if any(_depth(p, "plain") > _depth(p, "decide_batch") for p in seats.policies):
-        return "a player decides otherwise than the rules of its base"
+    for policy in seats.policies:
+        bases = (vars(base) for base in type(policy).__mro__)
+        if "plain" not in next(names for names in bases if {"plain", "decide_batch"} & {*names}):
+            return "a player decides otherwise than the rules of its base"
     rules = [p.plain(m) for p, m in zip(seats.policies, seats.memories, strict=True)]
     if None in rules:
         return "not all players are rules"
@@ -205,8 +194,3 @@ def loop_of(env: Any) -> TableLoop | str:
         return TableLoop(env, rules)
     except Exception as error:  # whatever rules do that stand-ins do not take, and compilers
         return f"{type(error).__name__}: {error}"
-
-
-def _depth(policy: Any, name: str) -> int:
-    """Return how far up among the bases of a policy a method is defined."""
-    return next(k for k, base in enumerate(type(policy).__mro__) if name in vars(base))

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.tracing.graph import WIDE, Node, TracedArray, Untraceable, const, lifted, node
+from llm_games.tracing.graph import WIDE, Node, TracedArray, Untraceable, const, lifted
 
 LONG = 200  # letters of an expression that is not parted
 PYTHON, C = 0, 1
 FORMS = r"""
 =           {name} = {text}                   const {T} {name} = {text};
 input       {0}
-const       {0!r}                             ({T}){0!r}
+const       {0}                               ({T}){0}
 load        s{1}[{0}]                         ({T})p{1}[within({0}, {2}) * M + t]
 look        {1}[{0}]                          ({T}){1}[within({0}, {2})]
 pick        ({row},)[{0}]                     ((const {T}[]){{{row}}})[within({0}, {n})]
@@ -27,34 +27,23 @@ castfi      int({0})                          ({T}){0}
 castui      {0} - ({0} >> 63 << 64)           ({T}){0}
 castiu      {0} & 0xFFFFFFFFFFFFFFFF          ({T}){0}
 castf       float({0})                        ({T}){0}
-add         {0} + {1}
 addu        {0} + {1} & 0xFFFFFFFFFFFFFFFF    {0} + {1}
-subtract    {0} - {1}
-multiply    {0} * {1}
 multiplyu   {0} * {1} & 0xFFFFFFFFFFFFFFFF    {0} * {1}
-divide      {0} / {1}
 floor_dividei  {0} // {1}                     over({0}, {1})
 remainderi  {0} % {1}                         rest({0}, {1})
-negative    -{0}
-less        {0} < {1}
-less_equal  {0} <= {1}
-greater     {0} > {1}
-greater_equal  {0} >= {1}
-equal       {0} == {1}
-not_equal   {0} != {1}
-invertb     not {0}
 bitwise_andb  {0} and {1}                     {0} & {1}
 bitwise_orb   {0} or {1}                      {0} | {1}
-bitwise_and   {0} & {1}
-bitwise_or    {0} | {1}
-bitwise_xor   {0} ^ {1}
-left_shift    {0} << {1}
-right_shift   {0} >> {1}
+invertb     not {0}                           !{0}
+negative    -{0}
 floori      {0}
 """
 """Operations in Python and in C: of kinds that are taken and made, of a kind made, or of any."""
+SIGNS = "add + subtract - multiply * divide / left_shift << right_shift >> bitwise_xor ^ "
+SIGNS += "less < less_equal <= greater > greater_equal >= equal == not_equal != "
+SIGNS += "bitwise_and & bitwise_or |"
 LINES = [re.split(r"  +", line) for line in FORMS.strip().split("\n")]
 LINES += [[f"{name}f", f"{name}({{0}})"] for name in ("floor", "ceil", "rint", "sqrt")]
+LINES += [[name, f"{{0}} {sign} {{1}}"] for name, sign in re.findall(r"(\S+) (\S+)", SIGNS)]
 IN = [{name: forms[way % len(forms)] for name, *forms in LINES} for way in (PYTHON, C)]
 
 
@@ -97,7 +86,7 @@ class Code:
         if isinstance(arg, Node):
             return self.texts[arg]
         if not isinstance(arg, np.ndarray):
-            return arg.item() if isinstance(arg, np.generic) else arg
+            return arg
         if all(arg is not table for table in self.tables):
             self.tables.append(arg)
         return f"c{[*map(id, self.tables)].index(id(arg))}"
@@ -121,7 +110,7 @@ def listed(part: Any) -> Any:
 
 
 def inputs(texts: Sequence[str], dtype: Any) -> TracedArray:
-    nodes = [node("input", np.dtype(dtype).kind, text) for text in texts]
+    nodes = [Node("input", np.dtype(dtype).kind, text) for text in texts]
     return TracedArray(nodes, dtype)
 
 
@@ -130,7 +119,7 @@ def standing_in(state: Any) -> Any:
     fields = dict[str, Any]()
     for place, (name, array) in enumerate(vars(state).items()):
         size, kind = array.size, array.dtype.kind
-        nodes = [node("load", kind, const(k), place, size) for k in range(size)]
+        nodes = [Node("load", kind, const(k), place, size) for k in range(size)]
         fields[name] = TracedArray(nodes, array.dtype, array.shape)
     return state.replace(**fields)
 

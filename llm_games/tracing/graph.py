@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from itertools import accumulate, count
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -38,48 +38,41 @@ class Node:
 
     __slots__ = ("__weakref__", "args", "kind", "number", "op")
     numbers = count()
+    known: ClassVar[WeakValueDictionary[Any, Node]] = WeakValueDictionary()  # each once
 
-    def __init__(self, op: str, kind: str, args: tuple[Any, ...]) -> None:
-        self.op, self.kind, self.args, self.number = op, kind, args, next(self.numbers)
-
-
-_NODES: WeakValueDictionary[Any, Node] = WeakValueDictionary()  # each node once
-
-
-def node(op: str, kind: str, *args: Any) -> Node:
-    key = op, kind, *(id(a) if isinstance(a, (Node, np.ndarray)) else repr(a) for a in args)
-    if (known := _NODES.get(key)) is not None:
-        return known
-    if len(_NODES) >= MOST_NODES:
-        raise Untraceable(f"it takes more than {MOST_NODES} operations")
-    _NODES[key] = fresh = Node(op, kind, args)
-    return fresh
+    def __new__(cls, op: str, kind: str, *args: Any) -> Node:
+        key = op, kind, *(id(a) if isinstance(a, (Node, np.ndarray)) else repr(a) for a in args)
+        if (node := cls.known.get(key)) is None:
+            if len(cls.known) >= MOST_NODES:
+                raise Untraceable(f"it takes more than {MOST_NODES} operations")
+            cls.known[key] = node = object.__new__(cls)
+            node.op, node.kind, node.args, node.number = op, kind, args, next(cls.numbers)
+        return node
 
 
 def const(number: Any, dtype: Any = np.int64) -> Node:
-    return node("const", np.dtype(dtype).kind, WIDE[np.dtype(dtype).kind](number))
-
-
-def cast(kind: str, number: Node) -> Node:
-    if number.op == "const":
-        return const(number.args[0], WIDE[kind])
-    return number if number.kind == kind else node("cast", kind, number)
+    return Node("const", np.dtype(dtype).kind, WIDE[np.dtype(dtype).kind](number))
 
 
 def made(op: str, kind: str, *args: Node) -> Node:
     """Return the node of an operation on nodes of the kinds that it takes, or a simpler one."""
     first, last = args[0], args[-1]
     op = OF_TRUTHS.get(op, op) if kind == "b" else op
+    if op == "cast" and first.kind == kind:
+        return first
     if op == "where" and (first.op == "const" or args[1] is last):
         return args[1] if first.op != "const" or first.args[0] else last
+    if op == "not_equal" and first is last and first.kind != "f":
+        return const(False, bool)
     if all(arg.op == "const" for arg in args):
+        of = WIDE[kind] if op == "cast" else getattr(np, op)
         with np.errstate(all="ignore"):
-            return const(getattr(np, op)(*(arg.args[0] for arg in args)), WIDE[kind])
+            return const(of(*(arg.args[0] for arg in args)), WIDE[kind])
     if kind == "b" and op in ("bitwise_and", "bitwise_or"):
         for one, other in (args, args[::-1]):
-            if one.op == "const" or one is other:
-                return other if one is other or one.args[0] == (op == "bitwise_and") else one
-    return node(op, kind, *args)
+            if one.op == "const":
+                return other if one.args[0] == (op == "bitwise_and") else one
+    return Node(op, kind, *args)
 
 
 def line(index: Node, step: int, begin: int) -> Node:
@@ -97,8 +90,8 @@ def pick(index: Node, entries: Sequence[Node]) -> Node:
         step = size // len(entries)
         way = [(at, place, size) for at in range(begin, size, step)]
         if way == [(e.args[0].args[0], *e.args[1:]) for e in entries]:
-            return node("load", first.kind, line(index, step, int(begin)), place, size)
-    return node("pick", first.kind, index, *entries)
+            return Node("load", first.kind, line(index, step, int(begin)), place, size)
+    return Node("pick", first.kind, index, *entries)
 
 
 # -- stand-ins -------------------------------------------------------------------------------------
@@ -191,7 +184,7 @@ def lifted(array: Any) -> TracedArray:
 
 
 def cells_as(array: Any, dtype: Any) -> Any:
-    return np.frompyfunc(partial(cast, np.dtype(dtype).kind), 1, 1)(lifted(array).cells)
+    return np.frompyfunc(partial(made, "cast", np.dtype(dtype).kind), 1, 1)(lifted(array).cells)
 
 
 def _type(array: Any) -> Any:
@@ -209,11 +202,6 @@ def _where(condition: Any, yes: Any, no: Any) -> TracedArray:
     choose = np.frompyfunc(partial(made, "where", dtype.kind), 3, 1)
     cells = choose(cells_as(condition, bool), cells_as(yes, dtype), cells_as(no, dtype))
     return TracedArray(cells, dtype)
-
-
-def _better(test: Callable[[Any, Any], Any], one: Any, other: Any) -> TracedArray:
-    first = test(one, other)
-    return _where(first if _type(one) != np.float64 else first | (one != one), one, other)
 
 
 def _parts(array: Any, axis: int | None, counted: bool = False) -> list[TracedArray]:
@@ -260,21 +248,22 @@ def _take(values: Any, index: Any, axis: int | None = None) -> TracedArray:
     table = np.ascontiguousarray(cells) if constant else cells.cells.reshape(len(cells), -1)
     rest, axis = cells.shape[1:], axis or 0
     width = int(np.prod(rest, dtype=int))
-    answer = np.empty((index.size, width), object)
-    for place, k in np.ndindex(answer.shape):
-        here = index.cells.flat[place]
+
+    def found(k: int, here: Node) -> Node:
         if constant:
-            number = node("look", table.dtype.kind, line(here, width, k), table, table.size)
-        answer[place, k] = number if constant else pick(here, table[:, k])
-    answer = answer.reshape((*index.shape, *rest))
-    moved = np.moveaxis(answer, range(index.ndim), range(axis, axis + index.ndim))
+            return Node("look", table.dtype.kind, line(here, width, k), table, table.size)
+        return pick(here, table[:, k])
+
+    answer = [np.frompyfunc(partial(found, k), 1, 1)(index.cells) for k in range(width)]
+    shaped = np.stack(answer, -1).reshape((*index.shape, *rest))
+    moved = np.moveaxis(shaped, range(index.ndim), range(axis, axis + index.ndim))
     return TracedArray(moved, values.dtype)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "where": _where,
-    "minimum": partial(_better, np.less_equal),
-    "maximum": partial(_better, np.greater_equal),
+    "minimum": lambda one, other: _where(np.less_equal(one, other) | (one != one), one, other),
+    "maximum": lambda one, other: _where(np.greater_equal(one, other) | (one != one), one, other),
     "clip": lambda array, low, high: np.minimum(np.maximum(array, low), high),
     "absolute": lambda array: _where(array < 0, -array, array) + array.dtype.type(0),
     "sign": lambda array: (array > 0) * 1 - (array < 0) * 1,

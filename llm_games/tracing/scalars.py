@@ -93,9 +93,7 @@ class ScalarRules:
         entries = vars(state)
         if entries.get("_rules") is self:
             return entries["_numbers"]
-        if type(state) is not self.kind or state.round.ndim:
-            return None
-        arrays = {name: getattr(state, name) for name in self.slots}
+        arrays = {n: getattr(state, n) for n in self.slots} if type(state) is self.kind else {}
         if [(array.shape, array.dtype) for array in arrays.values()] != self.kinds:
             return None
         listed = [array.ravel().tolist() for array in arrays.values()]
