@@ -26,7 +26,7 @@ castbi      {0} + 0                           ({T}){0}
 castfi      int({0})                          ({T}){0}
 castui      {0} - ({0} >> 63 << 64)           ({T}){0}
 castiu      {0} & 0xFFFFFFFFFFFFFFFF          ({T}){0}
-castf       float({0})                        ({T}){0}
+castf       {0} + 0.0                         ({T}){0}
 addu        {0} + {1} & 0xFFFFFFFFFFFFFFFF    {0} + {1}
 multiplyu   {0} * {1} & 0xFFFFFFFFFFFFFFFF    {0} * {1}
 floor_dividei  {0} // {1}                     over({0}, {1})

@@ -7,8 +7,8 @@ game. Other arrays are made when somebody reads them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache
 from struct import Struct
 from typing import Any
 
@@ -71,9 +71,10 @@ class ScalarRules:
         self._step = self._compile("step", [numbers, *paid], "s, a")
         self.record = self._compile("record", [*map(listed, parts.values())], "s, a")
         seen = lifted(game.observe(before))  # rounded when packed
-        self._observe = self._compile("observe", listed(seen.reshape(-1)))
-        self._facts = self._compile("facts", [listed(fact.of(before)) for fact in game.facts])
-        self._asked = self._compile("asked", listed(game.asked(before)))
+        cells = [n.args[0] if n.op == "cast" else n for n in listed(seen.reshape(-1))]
+        self._observe = self._reader(cells)
+        facts = [listed(fact.of(before)) for fact in game.facts]
+        self.facts, self.asked = self._reader(facts), self._reader(listed(game.asked(before)))
         self._shapes = seen.shape, seen.shape[:1]
         self._packs = Struct(f"={seen.size}f").pack_into, Struct(f"={len(seen)}d").pack_into
 
@@ -87,6 +88,11 @@ class ScalarRules:
         source = "\n    ".join([f"def {name}({given}):", *lines])
         exec(compile(source, f"<{name} of {self.game.name}>", "exec"), names)
         return names[name]
+
+    def _reader(self, outputs: list[Any]) -> Callable[[Any], Any]:
+        """Return a function of a state, whose answer is None where `numbers_of` has none."""
+        read, numbers_of = self._compile("read", outputs), self.numbers_of
+        return lambda state: None if (numbers := numbers_of(state)) is None else read(numbers)
 
     def numbers_of(self, state: Any) -> Any:
         """Return a state's numbers; None if it is no state of one table as these rules know it."""
@@ -124,31 +130,21 @@ class ScalarRules:
         except WAYS_OUT:
             return None
         next_state, paid = object.__new__(self.kind), np.empty(self._shapes[1])
-        vars(next_state).update(_rules=self, _numbers=next_numbers)
+        entries = next_state.__dict__
+        entries["_rules"], entries["_numbers"] = self, next_numbers
         self._packs[1](paid, 0, *rewards)
         record = PlayedRecord(self, numbers, moves)
-        return next_state, paid, self._truths(finished), record, self._truths(broke)
-
-    def _truths(self, truths: list[bool]) -> Array:
-        mixed, each = True in truths and False in truths, self.game._everybody
-        return np.array(truths, np.bool_) if mixed else each[int(truths[0])]
+        return next_state, paid, _truths(bytes(finished)), record, _truths(bytes(broke))
 
     def observe(self, state: Any) -> Array | None:
-        if (numbers := self.numbers_of(state)) is None:
+        if (numbers := self._observe(state)) is None:
             return None
         seen = np.empty(self._shapes[0], np.float32)
         try:
-            self._packs[0](seen, 0, *self._observe(numbers))
+            self._packs[0](seen, 0, *numbers)
         except OverflowError:  # beyond floats of 32 bits
             return None
         return seen
-
-    def facts(self, state: Any) -> list[Any] | None:
-        """Return the values of all facts as plain Python ones."""
-        return None if (numbers := self.numbers_of(state)) is None else self._facts(numbers)
-
-    def asked(self, state: Any) -> list[bool] | None:
-        return None if (numbers := self.numbers_of(state)) is None else self._asked(numbers)
 
 
 def _form(array: Any, made: Any) -> tuple[Any, ...]:
@@ -158,6 +154,11 @@ def _form(array: Any, made: Any) -> tuple[Any, ...]:
 
 def _array(numbers: list[Any], form: tuple[Any, ...]) -> Any:
     return np.array(numbers, form[0]).reshape(form[1])[form[2]]
+
+
+@lru_cache(4096)
+def _truths(flags: bytes) -> Array:
+    return np.frombuffer(flags, np.bool_)
 
 
 def scalar_rules(game: Any) -> ScalarRules | str:
