@@ -67,12 +67,11 @@ class ScalarRules:
         parts = {name: lifted(part) for name, part in outcome.record.items()}
         self.recorded = {name: _form(part, record[name]) for name, part in parts.items()}
         numbers = [*(changed.get(k, f"s{k}") for k in range(len(fields))), "arrays"]
-        paid = [listed(part) for part in (outcome.rewards, outcome.finished, outcome.broke)]
-        self._step = self._compile("step", [numbers, *paid], "s, a")
+        flags = listed(outcome.finished), listed(outcome.broke)
+        self._step = self._compile("step", [numbers, _packed(outcome.rewards), *flags], "s, a")
         self.record = self._compile("record", [*map(listed, parts.values())], "s, a")
-        seen = lifted(game.observe(before))  # rounded when packed
-        cells = [n.args[0] if n.op == "cast" else n for n in listed(seen.reshape(-1))]
-        self._observe = self._reader(cells)
+        seen = lifted(game.observe(before))
+        self._observe = self._reader(_packed(seen))
         facts = [listed(fact.of(before)) for fact in game.facts]
         self.facts, self.asked = self._reader(facts), self._reader(listed(game.asked(before)))
         self._shapes = seen.shape, seen.shape[:1]
@@ -145,6 +144,12 @@ class ScalarRules:
         except OverflowError:  # beyond floats of 32 bits
             return None
         return seen
+
+
+def _packed(array: Any) -> list[Any]:
+    """Return nodes of floats, without what is done when they are packed."""
+    nodes = listed(lifted(array).reshape(-1))
+    return [node.args[0] if node.op == "cast" else node for node in nodes]
 
 
 def _form(array: Any, made: Any) -> tuple[Any, ...]:
