@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -17,11 +17,11 @@ PerTable = Array  # one entry for each table, ``(*batch)``
 class Later(Mapping[str, Array]):
     """Arrays by name; a function in place of an array is called at each look-up."""
 
-    def __init__(self, of: Mapping[str, Array | Callable[[], Array]]) -> None:
+    def __init__(self, of: Mapping[str, Any]) -> None:
         self._of = of
 
     def __getitem__(self, name: str) -> Array:
-        entry = self._of[name]
+        entry: Any = self._of[name]
         return entry() if callable(entry) else entry
 
     def __iter__(self) -> Iterator[str]:

@@ -7,7 +7,7 @@ Short ways that hang on data are taken for the general ones: of stand-ins `any_t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial, reduce
 from itertools import accumulate, count
 from typing import Any, ClassVar
@@ -30,13 +30,13 @@ class Untraceable(TypeError):
     """What was done with a stand-in cannot be written out as plain code."""
 
 
-# -- nodes -----------------------------------------------------------------------------------------
-
-
 class Node:
     """One number: how it is made, its kind, and of what; a later one has a higher `number`."""
 
-    __slots__ = ("__weakref__", "args", "kind", "number", "op")
+    op: str
+    kind: str
+    args: tuple[Any, ...]
+    number: int
     numbers = count()
     known: ClassVar[WeakValueDictionary[Any, Node]] = WeakValueDictionary()  # each once
 
@@ -80,21 +80,18 @@ def line(index: Node, step: int, begin: int) -> Node:
     return made("add", "i", index, const(begin)) if begin else index
 
 
-def pick(index: Node, entries: Sequence[Node]) -> Node:
+def pick(index: Node, entries: Any) -> Node:
     """Return the entry at an index, negative ones from the end."""
     first = entries[0]
     if all(entry is first for entry in entries):
         return first
     if all(entry.op == "load" and entry.args[0].op == "const" for entry in entries):
-        begin, place, size = first.args[0].args[0], *first.args[1:]
+        begin, (place, size) = first.args[0].args[0], first.args[1:]
         step = size // len(entries)
         way = [(at, place, size) for at in range(begin, size, step)]
         if way == [(e.args[0].args[0], *e.args[1:]) for e in entries]:
             return Node("load", first.kind, line(index, step, int(begin)), place, size)
     return Node("pick", first.kind, index, *entries)
-
-
-# -- stand-ins -------------------------------------------------------------------------------------
 
 
 class TracedArray(StandIn, NDArrayOperatorsMixin):
@@ -194,9 +191,6 @@ def _type(array: Any) -> Any:
     return array.dtype if isinstance(array, TracedArray) else np.asarray(array).dtype
 
 
-# -- functions of NumPy, said in others of it ------------------------------------------------------
-
-
 def _where(condition: Any, yes: Any, no: Any) -> TracedArray:
     dtype = np.result_type(*(a if type(a) in (int, float) else _type(a) for a in (yes, no)))
     choose = np.frompyfunc(partial(made, "where", dtype.kind), 3, 1)
@@ -222,12 +216,12 @@ def _place(test: Callable[[Any, Any], Any], array: Any, axis: int | None = None)
     best, *others = _parts(array, axis, counted=True)
     place: Any = best.blank(best.shape, np.int64)
     for k, part in enumerate(others, 1):
-        found = test(part, best.astype(np.int64))
+        found = test(part, best)
         best, place = _where(found, part, best), _where(found, k, place)
     return place
 
 
-def _sorted(array: Any, *_: Any, axis: int = -1, places: bool = False, **__: Any) -> TracedArray:
+def _sorted(array: Any, *_: Any, axis: int = -1, places: bool = False, **__: Any) -> Any:
     values = _parts(array, axis)
     rows = [values, [lifted(np.full(values[0].shape, k)) for k in range(len(values))]]
     for stop in range(len(values) - 1, 0, -1):
@@ -236,14 +230,14 @@ def _sorted(array: Any, *_: Any, axis: int = -1, places: bool = False, **__: Any
             for row in rows:
                 low, high = row[k : k + 2]
                 row[k : k + 2] = _where(later, high, low), _where(later, low, high)
-    return np.stack(rows[places], axis)  # type: ignore[call-overload, no-any-return]
+    return np.stack(rows[places], axis)
 
 
 def _take(values: Any, index: Any, axis: int | None = None) -> TracedArray:
     index, constant = lifted(index), not isinstance(values, TracedArray)
     if index.dtype.kind == "b":
         raise Untraceable("entries are chosen by truths")
-    cells = values if not constant else np.asarray(values)
+    cells: Any = np.asarray(values) if constant else values
     cells = cells.reshape(-1) if axis is None else np.moveaxis(cells, axis, 0)
     table = np.ascontiguousarray(cells) if constant else cells.cells.reshape(len(cells), -1)
     rest, axis = cells.shape[1:], axis or 0
@@ -282,7 +276,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "take": _take,
     "view": TracedArray.astype,  # of 64 bits
     "select": lambda of, entries, none=0: reduce(
-        lambda no, pair: _where(*pair, no), [*zip(of, entries, strict=True)][::-1], none
+        lambda no, pair: _where(pair[0], pair[1], no), [*zip(of, entries, strict=True)][::-1], none
     ),
     "count_nonzero": lambda array, **_: 0.5,  # neither none nor all
     "zeros_like": lambda like, dtype=None: like.blank(like.shape, dtype or like.dtype),

@@ -75,7 +75,7 @@ class ScalarRules:
         facts = [listed(fact.of(before)) for fact in game.facts]
         self.facts, self.asked = self._reader(facts), self._reader(listed(game.asked(before)))
         self._shapes = seen.shape, seen.shape[:1]
-        self._packs = Struct(f"={seen.size}f").pack_into, Struct(f"={len(seen)}d").pack_into
+        self._packs: Any = [Struct(f"={n}").pack_into for n in (f"{seen.size}f", f"{len(seen)}d")]
 
     def _compile(self, name: str, outputs: list[Any], given: str = "s") -> Any:
         code, fields = Code(outputs, PYTHON), (f"s{k}" for k in range(len(self.slots)))
