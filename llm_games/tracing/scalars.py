@@ -68,14 +68,14 @@ class ScalarRules:
         self.recorded = {name: _form(part, record[name]) for name, part in parts.items()}
         numbers = [*(changed.get(k, f"s{k}") for k in range(len(fields))), "arrays"]
         flags = listed(outcome.finished), listed(outcome.broke)
-        self._step = self._compile("step", [numbers, _packed(outcome.rewards), *flags], "s, a")
+        self._step = self._compile("step", [numbers, listed(outcome.rewards), *flags], "s, a")
         self.record = self._compile("record", [*map(listed, parts.values())], "s, a")
         seen = lifted(game.observe(before))
-        self._observe = self._reader(_packed(seen))
+        self._observe = self._reader(listed(seen.reshape(-1)))
         facts = [listed(fact.of(before)) for fact in game.facts]
         self.facts, self.asked = self._reader(facts), self._reader(listed(game.asked(before)))
         self._shapes = seen.shape, seen.shape[:1]
-        self._packs: Any = [Struct(f"={n}").pack_into for n in (f"{seen.size}f", f"{len(seen)}d")]
+        self._packs: Any = [Struct(n).pack_into for n in (f"{seen.size}f", f"{len(seen)}d")]
 
     def _compile(self, name: str, outputs: list[Any], given: str = "s") -> Any:
         code, fields = Code(outputs, PYTHON), (f"s{k}" for k in range(len(self.slots)))
@@ -139,17 +139,8 @@ class ScalarRules:
         if (numbers := self._observe(state)) is None:
             return None
         seen = np.empty(self._shapes[0], np.float32)
-        try:
-            self._packs[0](seen, 0, *numbers)
-        except OverflowError:  # beyond floats of 32 bits
-            return None
+        self._packs[0](seen, 0, *numbers)
         return seen
-
-
-def _packed(array: Any) -> list[Any]:
-    """Return nodes of floats, without what is done when they are packed."""
-    nodes = listed(lifted(array).reshape(-1))
-    return [node.args[0] if node.op == "cast" else node for node in nodes]
 
 
 def _form(array: Any, made: Any) -> tuple[Any, ...]:
