@@ -26,7 +26,7 @@ from llm_games.errors import BadParameter
 from llm_games.files import cache_folder, write_whole
 from llm_games.noise import Noise, counted
 from llm_games.rulebook import Array, PerTable
-from llm_games.tracing.code import C, Code, c_type, changes, inputs, listed, standing_in
+from llm_games.tracing.code import C, Code, changes, inputs, listed, standing_in
 from llm_games.tracing.graph import WIDE, Untraceable, lifted
 from llm_games.view import Sight
 from llm_games.wrappers.single_agent import LONGEST_WAIT
@@ -111,7 +111,7 @@ class TableLoop:
         arrays = self._parts(env, env._moved)
         arrays |= {f"p{k}": field for k, field in enumerate(fields.values())}
         arrays |= {f"c{k}": table for k, table in enumerate(self.tables)}
-        given = [f"{c_type(a.dtype)} *restrict {name} = *given++;" for name, a in arrays.items()]
+        given = [f"{a.dtype}_t *restrict {name} = *given++;" for name, a in arrays.items()]
         cells = {f"p{place}[{k} * M + t]": cell
                  for place, row in changed.items() for k, cell in enumerate(row)}  # fmt: skip
         reward, finished, broke, action = map(play.text, paid)
@@ -121,7 +121,7 @@ class TableLoop:
             f"if (({look.text(turns[self.seat])}) > moved[t] || finished[t]",
             f"    || p{[*fields].index('round')}[t] >= last) break; }}",
             f"if (step == {LONGEST_WAIT}) return 1;", *play.lines,
-            *(f"const {c_type(WIDE[cell.kind])} n{k} = {play.text(cell)};"
+            *(f"const {WIDE[cell.kind].__name__}_t n{k} = {play.text(cell)};"
               for k, cell in enumerate(cells.values())),
             f"reward[t] += {reward}; payoff[t] += {reward}; finished[t] = {finished}; steps[t]++;",
             f"if (moved[t]) {{ acted[t] = 1; broke[t] = {broke}; action[t] = {action};",

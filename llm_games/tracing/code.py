@@ -47,10 +47,6 @@ LINES += [[name, f"{{0}} {sign} {{1}}"] for name, sign in re.findall(r"(\S+) (\S
 IN = [{name: forms[way % len(forms)] for name, *forms in LINES} for way in (PYTHON, C)]
 
 
-def c_type(dtype: Any) -> str:
-    return f"{np.dtype(dtype).name}_t"
-
-
 class Code:
     """Lines that work out nodes; what is used once stands where it is used.
 
@@ -72,7 +68,7 @@ class Code:
             if form is None:
                 raise Untraceable(f"np.{op} is not traced")
             names: Any = {
-                "T": c_type(WIDE[kind]),
+                "T": f"{WIDE[kind].__name__}_t",
                 "n": len(args) - 1,
                 "name": f"t{len(self.lines)}",
             }

@@ -186,9 +186,8 @@ def cells_as(array: Any, dtype: Any) -> Any:
 
 def _type(array: Any) -> Any:
     """Return the type of an operand; Python's numbers take that of what is beside them."""
-    if type(array) in (int, float):
-        return type(array)
-    return array.dtype if isinstance(array, TracedArray) else np.asarray(array).dtype
+    known = type(array) if type(array) in (int, float) else getattr(array, "dtype", None)
+    return known or np.asarray(array).dtype
 
 
 def _where(condition: Any, yes: Any, no: Any) -> TracedArray:

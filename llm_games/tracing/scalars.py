@@ -57,8 +57,9 @@ class ScalarRules:
     def __init__(self, game: Any, state: Any, next_state: Any, record: Mapping[str, Any]) -> None:
         self.game, self.kind, fields = game, type(state), vars(state)
         self.kinds = [(array.shape, array.dtype) for array in fields.values()]
+        forms = map(_form, fields.values(), vars(next_state).values())
         self.slots = {
-            name: (k, _form(fields[name], vars(next_state)[name])) for k, name in enumerate(fields)
+            name: (k, form) for k, (name, form) in enumerate(zip(fields, forms, strict=True))
         }
         before, moves = standing_in(state), inputs([f"a{k}" for k in range(game.players)], INT64)
         after, outcome = game.settle(before.replace(over=np.False_, void=np.False_), moves)
@@ -101,8 +102,8 @@ class ScalarRules:
         arrays = {n: getattr(state, n) for n in self.slots} if type(state) is self.kind else {}
         if [(array.shape, array.dtype) for array in arrays.values()] != self.kinds:
             return None
-        listed = [array.ravel().tolist() for array in arrays.values()]
-        numbers = [*listed, {name: arrays[name] for name in self.stays}]
+        numbers: list[Any] = [array.ravel().tolist() for array in arrays.values()]
+        numbers.append({name: arrays[name] for name in self.stays})
         entries.update(_rules=self, _numbers=numbers)
         return numbers
 
