@@ -21,7 +21,8 @@ from llm_games.arrays import StandIn
 WIDE = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64}  # by NumPy's kinds
 OF_TRUTHS = {"multiply": "bitwise_and", "add": "bitwise_or"}
 INSIDE = {"shape", "ndim", "size"}
-MOVING = {"broadcast_to", "moveaxis", "swapaxes", "reshape", "concatenate", "stack", "transpose"}
+MOVING = {"moveaxis", "swapaxes", "transpose", "reshape", "ravel", "copy", "repeat", "broadcast_to"}
+MOVING |= {"concatenate", "stack"}
 SUMMED = 8  # so many floats in a row are summed by NumPy in another order than one after another
 MOST_NODES = 20_000
 
