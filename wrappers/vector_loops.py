@@ -62,10 +62,9 @@ def built(source: str) -> Any:
     with suppress(OSError):
         return ctypes.CDLL(str(library))
     with TemporaryDirectory() as folder:
-        code, result = Path(folder, "loop.c"), Path(folder, "loop.so")
-        code.write_text(source, "utf-8")
-        command = [compiler, *FLAGS.split(), str(code), "-o", str(result), "-lm"]
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        result = Path(folder, "loop.so")
+        command = [compiler, *FLAGS.split(), "-x", "c", "-", "-o", str(result), "-lm"]
+        subprocess.run(command, input=source.encode(), check=True, capture_output=True, timeout=60)
         with suppress(OSError):  # a folder that cannot be written is passed over
             write_whole(library, result.read_bytes())
         return ctypes.CDLL(str(result))
@@ -102,10 +101,8 @@ class TableLoop:
     def _source(self, env: Any, turn: Any, paid: list[Any], state: Any, after: Any) -> str:
         turns, changed = listed(turn[:, 0]), changes(state, after)
         seen = listed(env.game.observe(state)[self.seat, 0])
-        look, play, show = (
-            Code(outputs, C)
-            for outputs in ([turns[self.seat]], [paid, turns, *changed.values()], seen)
-        )
+        groups: list[Any] = [[turns[self.seat]], [paid, turns, *changed.values()], seen]
+        look, play, show = (Code(outputs, C) for outputs in groups)
         self.draws = any("keys" in part.args[0] for part in play.uses if part.op == "input")
         self.tables, fields = play.tables, vars(self.state)
         arrays = self._parts(env, env._moved)
@@ -142,9 +139,7 @@ class TableLoop:
         parts |= {"acted": np.zeros(n, np.bool_), "action": np.zeros(n, np.int64)}
         parts["seen"] = np.empty((n, len(env.game.column_index)), np.float32)
         for name in ("keys", "decided") if self.draws else ():
-            own = (
-                getattr(memory, name) * (seats.sits == k) for k, memory in enumerate(seats.memories)
-            )
+            own = (getattr(m, name) * (seats.sits == k) for k, m in enumerate(seats.memories))
             parts[name] = np.ascontiguousarray(sum(own))
         return parts
 
