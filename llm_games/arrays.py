@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -13,23 +14,28 @@ PerPlayer = Array  # one entry for each player of each table, ``(players, *batch
 PerTable = Array  # one entry for each table, ``(*batch)``
 
 
+class Later(Mapping[str, Array]):
+    """Arrays by name; a function in place of an array is called at each look-up."""
+
+    def __init__(self, of: Mapping[str, Any]) -> None:
+        self._of = of
+
+    def __getitem__(self, name: str) -> Array:
+        entry: Any = self._of[name]
+        return entry() if callable(entry) else entry
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._of)
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+
 class StandIn:
     """Base of what stands for an array while rules are traced, see `llm_games.tracing`."""
 
-    def into(self, values: Any, axis: int = 0) -> Any:
-        """Return the entries of `values` at this index along an axis."""
-        raise NotImplementedError
-
-    def at(self, values: Any) -> Any:
-        """Return each table's entry of `values` at this index, see `at`."""
-        raise NotImplementedError
-
-    def entry(self, values: Any, index: tuple[Any, ...]) -> Any:
-        """Return ``values[index]``; this is part of the index."""
-        raise NotImplementedError
-
-    def blank(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        raise NotImplementedError
+    into: Any  # returns the entries of an array at this index along an axis
+    blank: Any
 
 
 def any_true(array: Array) -> bool:
@@ -74,7 +80,7 @@ def at(values: Array, index: Array) -> Array:
     if type(index) is np.int64:  # one table: a fast path
         return values[index]
     if isinstance(index, StandIn):
-        return index.at(values)
+        return (index[0] if index.ndim else index).into(values)
     if np.ndim(index) == 0:
         return values[index]
     if index.size and not any_true(index != (first := index.flat[0])):  # one index: a view
@@ -90,8 +96,12 @@ def looked_up(values: Array, index: Any, axis: int = 0) -> Array:
 
 def entry(values: Array, index: tuple[Any, ...]) -> Array:
     """Return ``values[index]`` of a constant table, the same for all tables of a game."""
-    traced = next((part for part in index if isinstance(part, StandIn)), None)
-    return values[index] if traced is None else traced.entry(values, index)
+    if not any(isinstance(part, StandIn) for part in index):
+        return values[index]
+    place = 0
+    for part, length in zip(index, values.shape, strict=False):
+        place = place * length + part
+    return looked_up(values.reshape(-1, *values.shape[len(index) :]), place)
 
 
 @lru_cache(maxsize=256)

@@ -20,11 +20,12 @@ from gymnasium import spaces
 
 from llm_games.arrays import (
     Array,
+    Later,
     PerPlayer,
     PerTable,
+    StandIn,
     any_true,
     array_of,
-    at,
     blank,
     of_seats,
     sliced,
@@ -139,23 +140,6 @@ class Outcome:
 
 def _taken(record: Mapping[str, Array], name: str, index: Array) -> Array:
     return record[name].take(index, -1)
-
-
-class Later(Mapping[str, Array]):
-    """Arrays by name; a function in place of an array is called at each look-up."""
-
-    def __init__(self, of: Mapping[str, Array | Callable[[], Array]]) -> None:
-        self._of = of
-
-    def __getitem__(self, name: str) -> Array:
-        entry = self._of[name]
-        return entry() if callable(entry) else entry
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._of)
-
-    def __len__(self) -> int:
-        return len(self._of)
 
 
 Played = tuple[Any, Outcome]  # a state after a step, and what the step brought
@@ -693,10 +677,8 @@ class Rulebook(ABC):
 
     def everybody(self, value: Array) -> Array:
         """Repeat a truth a table for every seat: bool ``(*batch)`` to ``(players, *batch)``."""
-        if not value.ndim:  # of one table: a short way
-            if type(value) is np.bool_:
-                return self._everybody[int(value)]
-            return at(self._everybody, value * 1)
+        if not (value.ndim or isinstance(value, StandIn)):  # of one table: a short way
+            return self._everybody[int(value)]
         each = blank((self.players, *value.shape), np.bool_, value)
         each[:] = value
         return each

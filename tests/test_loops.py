@@ -11,11 +11,10 @@ from playing import NAMES
 
 from llm_games.baselines.players import PLAYERS, handed, make_player, rule_of
 from llm_games.baselines.rules import Kind
-from llm_games.tracing.c_loops import TableLoop
 from llm_games.wrappers import vector_env
 from llm_games.wrappers.policy import Decided, RandomPolicy
 from llm_games.wrappers.vector_env import GameVectorEnv
-from llm_games.wrappers.vector_loops import loop_of
+from llm_games.wrappers.vector_loops import TableLoop, loop_of
 
 COMPILER = shutil.which(os.environ.get("CC", "cc"))
 NEEDS_COMPILER = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
@@ -96,7 +95,7 @@ def play_both(game, player, episodes, **settings):
 def test_players_are_traced_or_on_the_list(game):
     def found():
         for player in players_of(game):
-            with patch("llm_games.tracing.c_loops.built"):
+            with patch("llm_games.wrappers.vector_loops.built"):
                 env, _ = made(game, player, loop=False, copies=2)
                 if isinstance(loop_of(env), str):
                     yield player

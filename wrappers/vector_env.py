@@ -18,12 +18,11 @@ from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Outcome, PerTable, Rulebook
 from llm_games.table_batch import Tables, seeds_of
 from llm_games.talk import Talking
-from llm_games.tracing.c_loops import TableLoop
 from llm_games.view import View
 from llm_games.wrappers.batch import BatchSeats
 from llm_games.wrappers.policy import Policy, added
 from llm_games.wrappers.single_agent import LONGEST_WAIT, Regret, seating
-from llm_games.wrappers.vector_loops import loop_of, play_on
+from llm_games.wrappers.vector_loops import TableLoop, loop_of
 
 PATIENCE = 20_000  # learners' steps after which it pays to build a loop
 
@@ -280,8 +279,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             self._played += self.num_envs
         elif self._loop is None:
             self._loop = loop_of(self)
-        if isinstance(self._loop, TableLoop) and play_on(self, self._loop, mask):
-            return
+        if isinstance(self._loop, TableLoop):
+            return self._loop.play_on(self, mask)
         for _ in range(LONGEST_WAIT):
             turn = self.tables.ready().turn
             waits = turn[self._row()] > self._moved  # of truths: the first, and not the second

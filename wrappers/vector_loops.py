@@ -1,91 +1,191 @@
-"""Vector environments whose steps are played in one loop of C, where all in them traces."""
+"""Vector environments whose steps are played in one loop of C, where all in them traces.
+
+The system's compiler builds it; what is built is kept by the hash of its code. Where there is no
+compiler, or something does not trace, NumPy plays.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import hashlib
+import operator
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from llm_games.codecs import Codec
 from llm_games.errors import BadParameter
+from llm_games.files import cache_folder, write_whole
 from llm_games.noise import Noise, counted
 from llm_games.rulebook import Array, PerTable
-from llm_games.tracing.c_loops import TableLoop
+from llm_games.tracing.code import C, Code, changes, inputs, listed, standing_in
+from llm_games.tracing.graph import WIDE, Untraceable, lifted
 from llm_games.view import Sight
 from llm_games.wrappers.single_agent import LONGEST_WAIT
 
-NEVER = 2**62
+FLAGS = "-O3 -march=native -ffp-contract=off -fwrapv -fno-math-errno -shared -fPIC -w"
+HEAD = """#include <math.h>
+#include <stdint.h>
+#define inf INFINITY
+#define nan NAN
+enum { False, True };
+typedef uint8_t bool_t; typedef float float32_t; typedef double float64_t;
+static inline int64_t within(int64_t i, int64_t n) {
+  i += i < 0 ? n : 0;
+  return (uint64_t)i < (uint64_t)n ? i : 0;
+}
+static inline int64_t over(int64_t a, int64_t b) {
+  return b ? a / b - ((a % b != 0) & ((a < 0) != (b < 0))) : 0;
+}
+static inline int64_t rest(int64_t a, int64_t b) { return b ? a - b * over(a, b) : 0; }
+int64_t play(int64_t N, int64_t M, int64_t last, void **given) {"""
+PAD = 8  # entries between rows, which would share the cache's lines at powers of 2
+
+
+def built(source: str) -> Any:
+    """Return the library of a source, from the cache or the system's compiler; else Untraceable."""
+    compiler, cpu = shutil.which(os.environ.get("CC", "cc")), Path("/proc/cpuinfo")
+    if compiler is None:
+        raise Untraceable("there is no C compiler")
+    lines = cpu.read_text("utf-8").splitlines() if cpu.exists() else []
+    here = [platform.platform(), *(line for line in lines if line.startswith("flags"))][:2]
+    key = hashlib.sha256("\0".join([compiler, FLAGS, *here, source]).encode()).hexdigest()
+    library = cache_folder() / f"{key[:32]}.so"
+    with suppress(OSError):
+        return ctypes.CDLL(str(library))
+    with TemporaryDirectory() as folder:
+        result = Path(folder, "loop.so")
+        command = [compiler, *FLAGS.split(), "-x", "c", "-", "-o", str(result), "-lm"]
+        subprocess.run(command, input=source.encode(), check=True, capture_output=True, timeout=60)
+        with suppress(OSError):  # a folder that cannot be written is passed over
+            write_whole(library, result.read_bytes())
+        return ctypes.CDLL(str(result))
+
+
+class TableLoop:
+    """Steps of an environment's tables until learners are asked, with what the others decide."""
+
+    def __init__(self, env: Any, rules: Sequence[Any]) -> None:
+        self.seat, state = env.seating.seat, env.game.reset(0, (1,))
+        self.state, _ = env.game.settle(state, env.game.fallback(state))
+        self._fields, self._play = list[Array](), built(self._traced(env, rules)).play
+        self._play.argtypes = [ctypes.c_int64] * 3 + [ctypes.POINTER(ctypes.c_void_p)]
+        self._play.restype = ctypes.c_int64
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()  # a copy of what holds it makes its own
+
+    def _traced(self, env: Any, rules: Sequence[Any]) -> str:
+        game, seat, none = env.game, self.seat, np.zeros(1, np.bool_)
+        state, moves = standing_in(self.state), lifted(np.zeros((game.players, 1), np.int64))
+        sight = Sight(game, going := state.replace(over=none, void=none))
+        turn, moves[seat] = lifted(game.asked(going)), inputs(["moves[t]"], np.int64)
+        for other, player in enumerate(env.seats.sits[:, 0].tolist()):
+            if other != seat:
+                key = inputs([f"keys[{other} * N + t]"], np.uint64)
+                key = counted(key, inputs([f"decided[{other} * N + t]"], np.int64))
+                move = rules[player](sight.view(other), Noise.keyed(key))
+                moves[other] = np.where(turn[other], move, 0)
+        after, outcome = game.settle(going, moves)
+        paid = outcome.rewards, outcome.finished, outcome.broke, outcome.record["actions"]
+        return self._source(env, turn, [listed(part)[seat][0] for part in paid], state, after)
+
+    def _source(self, env: Any, turn: Any, paid: list[Any], state: Any, after: Any) -> str:
+        turns, changed = listed(turn[:, 0]), changes(state, after)
+        seen = listed(env.game.observe(state)[self.seat, 0])
+        groups: list[Any] = [[turns[self.seat]], [paid, turns, *changed.values()], seen]
+        look, play, show = (Code(outputs, C) for outputs in groups)
+        self.draws = any("keys" in part.args[0] for part in play.uses if part.op == "input")
+        self.tables, fields = play.tables, vars(self.state)
+        arrays = self._parts(env, env._moved)
+        arrays |= {f"p{k}": field for k, field in enumerate(fields.values())}
+        arrays |= {f"c{k}": table for k, table in enumerate(self.tables)}
+        given = [f"{a.dtype}_t *restrict {name} = *given++;" for name, a in arrays.items()]
+        cells = {f"p{place}[{k} * M + t]": cell
+                 for place, row in changed.items() for k, cell in enumerate(row)}  # fmt: skip
+        reward, finished, broke, action = map(play.text, paid)
+        return "\n".join([
+            HEAD, *given, "for (int64_t t = 0; t < N; t++) {",
+            "for (int64_t step = 0; due[t]; step++) {", "{", *look.lines,
+            f"if (({look.text(turns[self.seat])}) > moved[t] || finished[t]",
+            f"    || p{[*fields].index('round')}[t] >= last) break; }}",
+            f"if (step == {LONGEST_WAIT}) return 1;", *play.lines,
+            *(f"const {WIDE[cell.kind].__name__}_t n{k} = {play.text(cell)};"
+              for k, cell in enumerate(cells.values())),
+            f"reward[t] += {reward}; payoff[t] += {reward}; finished[t] = {finished}; steps[t]++;",
+            f"if (moved[t]) {{ acted[t] = 1; broke[t] = {broke}; action[t] = {action};",
+            "moved[t] = 0; moves[t] = 0; }",
+            *(f"decided[{k} * N + t] += {play.text(cell)};"
+              for k, cell in enumerate(turns) if self.draws),
+            *(f"{place} = n{k};" for k, place in enumerate(cells)), "}", *show.lines,
+            *(f"seen[t * {len(seen)} + {k}] = {show.text(n)};" for k, n in enumerate(seen)),
+            "} return 0; }\n",
+        ])  # fmt: skip
+
+    def _parts(self, env: Any, mask: PerTable) -> dict[str, Array]:
+        """Return what a step reads and writes, ``(tables,)`` but for the last three."""
+        n, seats = env.num_envs, env.seats
+        parts = {"due": mask, "moves": env._moves[self.seat], "steps": env.tables.steps.copy()}
+        for name in ("moved", "reward", "payoff", "finished", "broke"):
+            parts[name] = getattr(env, f"_{name}")
+        parts |= {"acted": np.zeros(n, np.bool_), "action": np.zeros(n, np.int64)}
+        parts["seen"] = np.empty((n, len(env.game.column_index)), np.float32)
+        for name in ("keys", "decided") if self.draws else ():
+            own = (getattr(m, name) * (seats.sits == k) for k, m in enumerate(seats.memories))
+            parts[name] = np.ascontiguousarray(sum(own))
+        return parts
+
+    def play_on(self, env: Any, mask: PerTable) -> None:
+        """Play until learners are asked or done at these tables."""
+        n, parts, names = env.num_envs, self._parts(env, mask), [*vars(self.state)]
+        fields = [getattr(env.tables.state, name) for name in names]
+        if not self._fields or any(map(operator.is_not, fields, self._fields)):
+            rows = (((*field.shape[:-1], n + PAD), field.dtype) for field in fields)
+            self._fields = [np.empty(*row)[..., :n] for row in rows]
+            for own, field in zip(self._fields, fields, strict=True):
+                own[:] = field
+            self._places = [array.ctypes.data for array in (*self._fields, *self.tables)]
+        places = [*(part.ctypes.data for part in parts.values()), *self._places]
+        last = env.game.begun + (env.max_cycles or 2**62)
+        given = (ctypes.c_void_p * len(places))(*places)
+        if self._play(n, n + PAD, last, given):
+            raise BadParameter(f"{env.game.name}: nobody ends the game; set max_cycles")
+        env._acted |= (acted := parts["acted"])
+        env._action[acted] = env.game.in_units(parts["action"])[acted]
+        if self.draws:
+            memories = env.seats.memories
+            env.seats.memories = [m._replace(decided=parts["decided"]) for m in memories]
+        state = env.tables.state.replace(**dict(zip(names, self._fields, strict=True)))
+        env.tables.go_on(state, parts["steps"])
+        if env.obs_mode != "text":
+            vars(env._view())["numbers"] = parts["seen"]
 
 
 def loop_of(env: Any) -> TableLoop | str:
     """Return the loop of a `GameVectorEnv` that was reset, or why there is none."""
-    game, seats, seat = env.game, env.seats, env.seating.seat
-    if isinstance(seat, str) or game.core is not game or game.division is not None:
+    game, seats = env.game, env.seats
+    if isinstance(env.seating.seat, str) or game.core is not game or game.division is not None:
         return "the learner's seat changes, players talk, or moves are plans"
     if env.regret is not None or type(env.codec).begin is not Codec.begin:
         return "what is told needs the records of all steps"
     if seats.listens or seats.look_back:
         return "players remember what they hear"
-    if any(_depth(p, "plain") > _depth(p, "decide_batch") for p in seats.policies):
-        return "a player decides otherwise than the rules of its base"
+    for policy in seats.policies:
+        bases = (vars(base) for base in type(policy).__mro__)
+        if "plain" not in next(names for names in bases if {"plain", "decide_batch"} & {*names}):
+            return "a player decides otherwise than the rules of its base"
     rules = [p.plain(m) for p, m in zip(seats.policies, seats.memories, strict=True)]
     if None in rules:
         return "not all players are rules"
-
-    def decide(game: Any, state: Any, asked: Any, moves: Any, keys: Any, counts: Any) -> Any:
-        sight = Sight(game, state)
-        for other, player in enumerate(seats.sits[:, 0].tolist()):
-            if other != seat:
-                key = counted(keys[other], counts[other])
-                move = rules[player](sight.view(other), Noise.keyed(key))
-                moves[other] = np.where(asked[other], move, 0)
-        return moves
-
     try:
-        loop = TableLoop(game, seat, decide, LONGEST_WAIT)
-        loop.build()
-        return loop
+        return TableLoop(env, rules)
     except Exception as error:  # whatever rules do that stand-ins do not take, and compilers
         return f"{type(error).__name__}: {error}"
-
-
-def _depth(policy: Any, name: str) -> int:
-    """Return how far up among the bases of a policy a method is defined."""
-    return next(k for k, base in enumerate(type(policy).__mro__) if name in vars(base))
-
-
-def play_on(env: Any, loop: TableLoop, mask: PerTable) -> bool:
-    """Play until learners are asked or done at these tables; False if NumPy has to."""
-    tables, seats, seat = env.tables, env.seats, env.seating.seat
-    if not loop.fits(tables.state):
-        return False
-    n, acted = env.num_envs, np.zeros(env.num_envs, np.bool_)
-    parts: dict[str, Array] = {
-        "moved": env._moved, "moves": env._moves[seat], "reward": env._reward,
-        "payoff": env._payoff, "finished": env._finished, "acted": acted, "broke": env._broke,
-        "action": np.zeros(n, np.int64), "steps": tables.steps.copy(),
-    }  # fmt: skip
-    if loop.draws:
-        parts |= {name: _of_all(seats, name) for name in ("keys", "decided")}
-    most = NEVER if env.max_cycles is None else env.max_cycles
-    played = loop.play(tables.state, mask, parts, env.game.begun, most)
-    if played is None:
-        raise BadParameter(f"{env.game.name}: nobody ends the game; set max_cycles")
-    state, seen = played
-    env._acted |= acted
-    env._action[acted] = env.game.in_units(parts["action"])[acted]
-    if loop.draws:
-        seats.memories = [
-            memory._replace(decided=np.where(seats.sits == k, parts["decided"], memory.decided))
-            for k, memory in enumerate(seats.memories)
-        ]
-    tables.go_on(state, parts["steps"])
-    if env.obs_mode != "text":
-        env._view().__dict__["numbers"] = seen
-    return True
-
-
-def _of_all(seats: Any, name: str) -> Array:
-    """Return an array of all players' memories, each with its own seats."""
-    each = [getattr(memory, name) * (seats.sits == k) for k, memory in enumerate(seats.memories)]
-    return np.ascontiguousarray(sum(each[1:], each[0]))

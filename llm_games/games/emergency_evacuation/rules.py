@@ -446,8 +446,12 @@ class EmergencyEvacuation(Rulebook):
     # -- who is where ------------------------------------------------------------------------------
 
     def occupied(self, state: EvacuationState) -> Array:
-        """Return which cells somebody is in, bool ``(cells, *batch)``."""
-        return self._spread(state, np.True_, np.bool_)
+        """Return which cells somebody is in, bool ``(cells, *batch)``, not to be changed."""
+        return self._occupied_cells(state)
+
+    @cached_property
+    def _occupied_cells(self) -> Callable[[EvacuationState], Array]:
+        return once(lambda state: self._spread(state, np.True_, np.bool_))
 
     def _spread(self, state: EvacuationState, values: Any, kind: Any) -> Array:
         """Put people's values on their cells, zeros elsewhere, ``(cells, *batch)``."""
@@ -485,13 +489,20 @@ class EmergencyEvacuation(Rulebook):
 
     def around(self, state: EvacuationState) -> PerPlayer:
         """Return the number of people in everybody's 3 x 3 block, int64; see `counts`."""
-        people = self._blocks(self.occupied(state).astype(np.int64))
-        block_counts = np.take_along_axis(people, state.cell, axis=0)
+        people = self._blocks(self.occupied(state).view(np.uint8))
+        block_counts = np.take_along_axis(people, state.cell, axis=0).astype(np.int64)
         return block_counts - (self.view_count == "people")
 
     # -- who is asked ------------------------------------------------------------------------------
 
     def asked(self, state: EvacuationState) -> PerPlayer:
+        return self._seats_asked(state)
+
+    @cached_property
+    def _seats_asked(self) -> Callable[[EvacuationState], PerPlayer]:
+        return once(self._find_asked)
+
+    def _find_asked(self, state: EvacuationState) -> PerPlayer:
         aiming = state.deciders & ((state.phase == TARGET) & ~state.over)
         if self.walker != "player":
             return aiming
@@ -550,8 +561,11 @@ class EmergencyEvacuation(Rulebook):
         outside, asked = (actions < 0) | (actions > self.highest_legal(state)), self.asked(state)
         if not any_true(state.phase == MOVE):
             return outside & asked
+        cell = state.cell
+        if self.moves != "simultaneous":  # one moves
+            actions, cell = (at(values, self._mover(state))[None] for values in (actions, cell))
         ways = np.clip(actions, 0, len(WAYS) - 1)
-        legal = np.take_along_axis(self.ways(state, state.cell), ways[None], axis=0)[0]
+        legal = np.take_along_axis(self.ways(state, cell), ways[None], axis=0)[0]
         return (outside | ((state.phase == MOVE) & ~legal)) & asked
 
     def fallback(self, state: EvacuationState) -> PerPlayer:
@@ -805,7 +819,7 @@ class EmergencyEvacuation(Rulebook):
     def pressure(self, state: EvacuationState) -> PerPlayer:
         """Return the sum of how much stronger the people around each are (Y)."""
         strengths = self._blocks(self._spread(state, state.N0, state.N0.dtype))
-        people = self._blocks(self.occupied(state).astype(np.int64))
+        people = self._blocks(self.occupied(state).view(np.uint8))
         around = np.take_along_axis(strengths, state.cell, axis=0)
         return around - np.take_along_axis(people, state.cell, axis=0) * state.N0
 
