@@ -74,7 +74,7 @@ class Dialogue(Grown[Exchange]):
         return dialogue
 
     def plus(self, exchange: Exchange) -> Dialogue:
-        return type(self)(self.rules, self, exchange)
+        return Dialogue(self.rules, self, exchange)
 
     def prompt(self, *texts: str, messages: Iterable[Message] = ()) -> Chat:
         """Return the chat with a request at its end: `texts` as one message, then `messages`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -17,11 +17,9 @@ from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.clients.budget import Usage
-from llm_games.wrappers.clients.chat import Chat, Message, byte_count
 from llm_games.wrappers.clients.metered import Metered
 from llm_games.wrappers.clients.prices import Price
 from llm_games.wrappers.clients.stack import layers
-from llm_games.wrappers.dialogue import NOTHING_NEW, Dialogue, Exchange
 from llm_games.wrappers.guests import GuestPolicy
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.planning import PlanningPolicy
@@ -148,46 +146,11 @@ class _Mute(Policy):
         return Decision(_bid(view.question, self.chance) if self.bids else MISSING), None
 
 
-def _with(waiting: tuple[int, int], texts: Sequence[str]) -> tuple[int, int]:
-    told = [byte_count(text) for text in texts if text]
-    return waiting[0] + len(told), waiting[1] + sum(told)
-
-
-class _Sizes(Dialogue):
-    """A dialogue whose prompts have their size, but no words: a mute player's would grow long."""
-
-    __slots__ = ("waiting",)  # the texts that are `heard`: how many, and bytes
-
-    def __init__(
-        self, rules: Chat, parent: _Sizes | None = None, last: Exchange | None = None
-    ) -> None:
-        super().__init__(rules, parent, last)
-        if parent is None or last is None or last.answer or last.calls:
-            self.waiting = _with((0, 0), self.heard)
-        else:
-            self.waiting = _with(parent.waiting, (last.told,))
-
-    def prompt(self, *texts: str, messages: Iterable[Message] = ()) -> Chat:
-        parts, size = _with(self.waiting, texts)
-        chat = self.chat.plus("user", "")
-        chat.size += size + 2 * (parts - 1) if parts else len(NOTHING_NEW)
-        for message in messages:
-            chat = chat.plus(message["role"], message["content"])
-        return chat
-
-
 def _muted(policy: LLMPolicy, meter: _Meter) -> LLMPolicy:
     """The player with a meter as its client; it asks once for each thing."""
     muted: Any = copy.copy(policy)
     muted.client, muted.structured, muted.attempts_in = meter, True, lambda game: 1
     muted.max_attempts = 1  # of summaries
-    start = muted.start
-
-    def start_measured(game: Rulebook, seat: int, seed: int) -> Any:
-        memory = start(game, seat, seed)
-        return dataclasses.replace(memory, dialogue=_Sizes(memory.dialogue.rules))
-
-    muted.start = start_measured
     if isinstance(muted, PlanningPolicy):
         once: Any = {"plan_reasks": 0, "belief_checks": 1, "belief_fallback": "truth"}
         muted.planning, muted._minds = dataclasses.replace(muted.planning, **once), {}

@@ -9,13 +9,12 @@ import os
 import re
 import socket
 import ssl
-import sys
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -59,31 +58,20 @@ REDIRECTS = 301, 302, 303, 307, 308
 
 
 class _Line:
-    """Connections of one event loop: aiohttp's, and those of OpenAI's library if they are needed.
+    """Connections of one event loop: aiohttp's `session`, and OpenAI's library if it is needed.
 
-    The library, slow to load and to call, is for streams, proxies, and calls that are sent on.
+    The library, slow to load and to call, is for streams, and calls that are sent on or by proxies.
     """
 
-    def __init__(
-        self, session: Any, proxied: bool, open_library: Callable[[], tuple[Any, Any]]
-    ) -> None:
-        self.session, self.proxied, self._open = session, proxied, open_library
-
-    @cached_property
-    def library(self) -> tuple[Any, Any]:
-        return self._open()
+    def __init__(self, session: Any) -> None:
+        self.session = session
+        self.library: Any = None
 
     async def close(self) -> None:
-        await self.session.close()
-        if "library" in vars(self):
-            await self.library[0].close()
+        for opened in filter(None, (self.session, self.library)):
+            await opened.close()
 
 
-ACCOUNT_HEADERS = {
-    "openai-organization": "OPENAI_ORG_ID",
-    "openai-project": "OPENAI_PROJECT_ID",
-}
-"""Headers from the environment, as of OpenAI's library."""
 LOOSE = {"minLength", "maxLength", "oneOf", "allOf", "patternProperties", "uniqueItems"}
 """Words of schemas that OpenAI's strict mode does not take."""
 JSON_OBJECT = {"type": "json_object"}  # the form of an answer that is any JSON object
@@ -145,7 +133,6 @@ class OpenAIClient:
         self._key = key_for(self.base_url, api_key, api_key_file, api_key_env)
         self._header_settings = dict(headers or {})
         self._headers, hidden = read_headers(self._header_settings)
-        self._knows_keys = knows_keys(self.base_url)
         self._secrets = [*([self._key] if self._key else []), *hidden]
         self.timeout, self.structured, self.tool_calls = timeout, structured, tool_calls
         self.stream, self.service_tier, self.leave_out = stream, service_tier, set(leave_out)
@@ -174,9 +161,7 @@ class OpenAIClient:
             raise answer
         parts = ("text", "thoughts", "refusal", "tool_calls")
         shown = {name: self._masked(getattr(answer, name), reply=True) for name in parts}
-        shown["model"] = self._shown(answer.model)
-        changed = {name: part for name, part in shown.items() if part != getattr(answer, name)}
-        return replace(answer, **changed) if changed else answer
+        return replace(answer, **shown, model=self._shown(answer.model))
 
     async def close(self) -> None:
         """Close the connections, those of other event loops too. The client can be used again."""
@@ -249,7 +234,7 @@ class OpenAIClient:
             "reasoning_effort": sampling.reasoning_effort,
             "stop": sampling.stop,
             "service_tier": self.service_tier,
-            "prompt_cache_key": request.dialogue if self._knows_keys else None,
+            "prompt_cache_key": request.dialogue if knows_keys(self.base_url) else None,
             "response_format": form and (JSON_OBJECT if bare else _named(form)),
             "tools": [{"type": "function", "function": dict(tool)} for tool in request.tools],
             "stream": self.stream or None,
@@ -288,33 +273,37 @@ class OpenAIClient:
             return self._late()
         except (aiohttp.ClientError, OSError) as error:
             return self._unreached(error)
-        except _library_errors() as error:
-            if (response := getattr(error, "response", None)) is None:
-                return self._unreached(error)
-            return response.status_code, response.content, response.headers
         except ValueError as error:
             fault = f"{type(error).__name__}: {self._shown(str(error))}"
             return ClientError(f"{self.base_url}: {fault}")
 
-    async def _posted(self, content: bytes) -> tuple[int, Any, Any]:
+    async def _posted(self, content: bytes) -> tuple[int, Any, Any] | ClientError:
         """Return status, content and headers of the answer."""
-        line, url = self._account(), f"{self.base_url}/chat/completions"
-        if not line.proxied:
-            async with line.session.post(url, data=content, allow_redirects=False) as got:
+        url = f"{self.base_url}/chat/completions"
+        if session := self._line().session:
+            async with session.post(url, data=content, allow_redirects=False) as got:
                 if got.status not in REDIRECTS:
                     return got.status, await got.read(), got.headers
-        account, http = line.library
-        headers = account.auth_headers | account.default_headers
-        headers = {k: v for k, v in headers.items() if isinstance(v, str)}
-        answer = await http.post(url, content=content, headers=headers)
-        return answer.status_code, answer.content, answer.headers
+        return await self._streamed(content)
 
-    async def _streamed(self, content: bytes) -> tuple[int, Any, Any]:
-        """Return the same of an answer that comes in pieces, put together."""
+    async def _streamed(self, content: bytes) -> tuple[int, Any, Any] | ClientError:
+        """Return the same by OpenAI's library; what comes in pieces is put together."""
+        import httpx2
         import openai
 
-        account, _ = self._account().library
-        pieces = await account.post(
+        try:
+            return await self._pieces(content)
+        except openai.APIStatusError as error:
+            return error.response.status_code, error.response.content, error.response.headers
+        except (openai.OpenAIError, httpx2.HTTPError) as error:
+            return self._unreached(error)
+
+    async def _pieces(self, content: bytes) -> tuple[int, Any, Any]:
+        import openai
+
+        line = self._line()
+        line.library = line.library or self._library()
+        pieces = await line.library.post(
             "/chat/completions",
             content=content,
             cast_to=object,
@@ -337,37 +326,34 @@ class OpenAIClient:
                 return got.status_code, b"", got.headers
         return got.status_code, whole.whole() if whole.finish else b"", got.headers
 
-    def _account(self) -> Any:
+    def _line(self) -> _Line:
         loop = asyncio.get_running_loop()
         if loop not in self._accounts:
             _hang_up(self._accounts, ended=True)
-            self._accounts[loop] = self._opened()
+            self._accounts[loop] = _Line(self._opened())
         return self._accounts[loop]
 
     def _opened(self) -> Any:
         import aiohttp
-        from multidict import CIMultiDict
 
-        key = self._key.reveal() if self._key else "none"
-        headers = CIMultiDict(
-            {"authorization": f"Bearer {key}", "accept": "application/json"}
-            | {"content-type": "application/json", "user-agent": f"llm-games/{__version__}"}
-        )
-        for name, variable in ACCOUNT_HEADERS.items():
-            if value := os.environ.get(variable):
-                headers[name] = value
-        headers.update(self._headers)
+        if getproxies() and not is_loopback(self.base_url):
+            return None
+        headers = {"authorization": f"Bearer {self._key.reveal() if self._key else 'none'}"}
+        headers |= dict.fromkeys(("accept", "content-type"), "application/json")
+        headers["user-agent"] = f"llm-games/{__version__}"
+        for name, variable in ("organization", "ORG_ID"), ("project", "PROJECT_ID"):
+            if value := os.environ.get(f"OPENAI_{variable}"):  # as OpenAI's library does
+                headers[f"openai-{name}"] = value
+        headers |= {name.lower(): value for name, value in self._headers.items()}
         trusted = _trusted() if self.base_url.startswith("https:") else True
-        session = aiohttp.ClientSession(
+        return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=trusted, limit=MOST_AT_ONCE),
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),  # no call knows of another
             timeout=aiohttp.ClientTimeout(sock_connect=min(self.timeout, CONNECT)),
         )
-        proxied = bool(getproxies()) and not is_loopback(self.base_url)
-        return _Line(session, proxied, self._library)
 
-    def _library(self) -> tuple[Any, Any]:
+    def _library(self) -> Any:
         import openai
 
         http = connections(self.base_url, self.timeout, self._masked)
@@ -379,7 +365,7 @@ class OpenAIClient:
             timeout=http.timeout,
         )
         headers: Any = dict.fromkeys(account.platform_headers(), openai.omit)  # no statistics
-        return account.with_options(default_headers=headers | self._headers), http
+        return account.with_options(default_headers=headers | self._headers)
 
     # -- replies ----------------------------------------------------------------------------------
 
@@ -640,23 +626,9 @@ def read_headers(headers: Mapping[str, str]) -> tuple[dict[str, str], list[Secre
     return resolved, hidden
 
 
-def _library_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of OpenAI's library, if it was needed."""
-    if "openai" not in sys.modules:
-        return ()
-    import httpx2
-    import openai
-
-    return openai.OpenAIError, httpx2.HTTPError
-
-
 def _unconnected(cause: BaseException) -> bool:
     """Test whether a call was never sent, since there was no connection."""
     import aiohttp
 
-    kinds = [ConnectionRefusedError, socket.gaierror, ssl.SSLError, aiohttp.ClientConnectorError]
-    if "httpx2" in sys.modules:
-        import httpx2
-
-        kinds += [httpx2.ConnectError, httpx2.ConnectTimeout]
-    return isinstance(cause, tuple(kinds))
+    kinds = ConnectionRefusedError, socket.gaierror, ssl.SSLError, aiohttp.ClientConnectorError
+    return isinstance(cause, kinds) or type(cause).__name__ in ("ConnectError", "ConnectTimeout")
