@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from jinja2 import nodes
+from jinja2.compiler import operators
+from jinja2.tests import TESTS
 
 Scope = dict[str, str]  # Python's names of what a block sets, and of its loop's parts
 Blocks = dict[str, Callable[[Mapping[str, Any]], str]]
 FORMS = {
+    "Const": "{node.value!r}",
     "And": "({} and {})",
     "Or": "({} or {})",
     "Not": "(not {})",
@@ -30,34 +34,28 @@ FORMS = {
     "List": "[{row}]",
     "Dict": "{{{row}}}",
     "Concat": "''.join(map(str, [{row}]))",
+    "CondExpr": "({1} if {0} else {2})",
+    "Compare": "({chain})",
+    "Operand": "{operator} {}",
+    "Test": "({} is None)",
+    "Keyword": "{node.key}={}",
+    "Call": "{}({rest})",
+    "Filter": "{node.name}({row})",
 }
-COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "lteq": "<=", "gt": ">", "gteq": ">=", "in": "in"}
 FILTERS: dict[str, Callable[..., Any]] = {
     "length": len,
     "list": list,
     "items": lambda values: values.items(),
     "join": lambda values, between="": between.join(map(str, values)),
     "format": lambda text, *values: text % values,
+    "reject": lambda values, test, *args: [v for v in values if not TESTS[test](v, *args)],
 }
-MOST_KEPT = 4096
+MOST_KEPT = 4096  # texts of a filter at one place
 _EDGES = re.compile(" *\n *")  # of lines, which are stripped anyway
 
 
 class NoPlainForm(Exception):
     """A node has no plain form."""
-
-
-class FilterTexts(dict[Any, str]):
-    """What a filter wrote at one place, by value; several times as fast as a call."""
-
-    def __init__(self, write: Callable[..., str], args: Sequence[Any]) -> None:
-        self._write, self._args = write, args
-
-    def __missing__(self, value: Any) -> str:
-        if len(self) >= MOST_KEPT:
-            self.clear()
-        text = self[value] = self._write(value, *self._args)
-        return text
 
 
 def plain_blocks(
@@ -82,6 +80,7 @@ class Expressions:
 
     def __init__(self, filters: Mapping[str, Any], keep: Sequence[str]) -> None:
         self.names, self.keep, self.count = dict(filters), keep, 0
+        self.names["map"] = lambda values, name: [filters[name](value) for value in values]
 
     def new(self, name: str) -> str:
         self.count += 1
@@ -99,23 +98,22 @@ class Expressions:
                     slots += f"{self.written(piece, scope)}, "
         return f"{text!r} % ({slots})"
 
-    def written(self, node: nodes.Node | None, scope: Scope) -> str:
+    def written(self, node: Any, scope: Scope) -> str:
         kind = type(node).__name__
-        if node is not None and kind in FORMS:
-            parts = [self.written(part, scope) for part in node.iter_child_nodes()]
-            return FORMS[kind].format(*parts, row="".join(f"{part}, " for part in parts))
-        write = getattr(self, f"write_{kind.lower()}", None)
-        if write is None:
+        write = getattr(self, f"write_{kind.lower()}", self.formed)
+        if write == self.formed and (kind not in FORMS or (kind == "Test" and node.name != "none")):
             raise NoPlainForm(kind)
         return str(write(node, scope))
 
-    def row(self, parts: Iterable[nodes.Node], scope: Scope) -> str:
-        return "".join(f"{self.written(part, scope)}, " for part in parts)
+    def formed(self, node: Any, scope: Scope) -> str:
+        """Write a node by its form, of the parts below it."""
+        parts = [self.written(part, scope) for part in node.iter_child_nodes()]
+        row, rest = (", ".join([*some, ""]) for some in (parts, parts[1:]))
+        more = {"row": row, "rest": rest, "chain": " ".join(parts)}
+        operator = operators.get(getattr(node, "op", ""))
+        return FORMS[type(node).__name__].format(*parts, "''", node=node, operator=operator, **more)
 
     # -- values ------------------------------------------------------------------------------------
-    def write_const(self, node: nodes.Const, scope: Scope) -> str:
-        return repr(node.value)
-
     def write_name(self, node: nodes.Name, scope: Scope) -> str:
         return scope.get(node.name, f"n[{node.name!r}]")
 
@@ -123,43 +121,16 @@ class Expressions:
         owner = self.written(node.node, scope)
         return scope.get(f"{owner}.{node.attr}", f"{owner}[{node.attr!r}]")
 
-    def write_condexpr(self, node: nodes.CondExpr, scope: Scope) -> str:
-        otherwise = self.written(node.expr2, scope) if node.expr2 else "''"
-        yes, condition = self.written(node.expr1, scope), self.written(node.test, scope)
-        return f"({yes} if {condition} else {otherwise})"
-
-    def write_compare(self, node: nodes.Compare, scope: Scope) -> str:
-        if not all(other.op in COMPARED for other in node.ops):
-            raise NoPlainForm("a comparison")
-        others = (f" {COMPARED[o.op]} {self.written(o.expr, scope)}" for o in node.ops)
-        return f"({self.written(node.expr, scope)}{''.join(others)})"
-
-    def write_test(self, node: nodes.Test, scope: Scope) -> str:
-        if node.name != "none":
-            raise NoPlainForm(node.name)
-        return f"({self.written(node.node, scope)} is None)"
-
     def write_filter(self, node: nodes.Filter, scope: Scope) -> str:
-        name, value = node.name, self.written(node.node, scope)
+        if node.name not in self.names:
+            raise NoPlainForm(node.name)
         consts = [arg.value for arg in node.args if isinstance(arg, nodes.Const)]
-        if name == "reject" and consts[:1] == ["equalto"]:
-            return f"[v for v in {value} if not v == {self.written(node.args[1], scope)}]"
-        if name == "map" and len(node.args) == 1 and consts[0] in self.names:
-            return f"[{consts[0]}(v) for v in {value}]"
-        if name not in self.names:
-            raise NoPlainForm(name)
-        if name in self.keep and len(consts) == len(node.args) and not node.kwargs:
-            place = self.new(name)
-            self.names[place] = FilterTexts(self.names[name], consts)
-            return f"{place}[(*{value},)]" if name == "listed" else f"{place}[{value}]"
-        named = "".join(f"{k.key}={self.written(k.value, scope)}, " for k in node.kwargs)
-        return f"{name}({value}, {self.row(node.args, scope)}{named})"
-
-    def write_call(self, node: nodes.Call, scope: Scope) -> str:
-        called = node.node
-        if isinstance(called, nodes.Getattr) and called.attr == "items":
-            return f"{self.written(called.node, scope)}.items()"
-        return f"{self.written(called, scope)}({self.row(node.args, scope)})"
+        if node.name not in self.keep or len(consts) < len(node.args) or node.kwargs:
+            return self.formed(node, scope)
+        place, write = self.new(node.name), self.names[node.name]
+        value = self.written(node.node, scope)
+        self.names[place] = lru_cache(MOST_KEPT)(lambda value: write(value, *consts))
+        return f"{place}((*{value},))" if node.name == "listed" else f"{place}({value})"
 
     # -- statements --------------------------------------------------------------------------------
     def write_if(self, node: nodes.If, scope: Scope) -> str:

@@ -169,8 +169,7 @@ class View:
     def who(self) -> Who:
         """The caller of this seat's requests; the game stands for the run if none is named."""
         who = self.sight.who
-        run, episode, step, _, call, seed = who
-        return Who(run or self.game.name, episode, step, self.seat, call, seed)
+        return who._replace(run=who.run or self.game.name, seat=self.seat)
 
     @property
     def core(self) -> View:

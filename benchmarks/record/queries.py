@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections import defaultdict
+from collections import defaultdict, namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from operator import add
 from pathlib import Path
 from sys import intern
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from llm_games.benchmarks.record import connection, lock, schema
 from llm_games.benchmarks.record.schema import TABLES, Plain
@@ -30,18 +30,10 @@ PARTS: dict[str, type[Any]] = {  # what belongs to an episode, by the names of i
 }
 
 
-class Call(NamedTuple):
-    """What is counted of a completion, see `AttemptRow`; `left_out` as the file has it."""
-
-    seat: int
-    kind: str
-    outcome: str | None
-    leniencies: str
-    left_out: str | None
-    tokens_in: int
-    tokens_out: int
-    latency: float
-    model: str
+Call = namedtuple(
+    "Call", "seat kind outcome leniencies left_out tokens_in tokens_out latency model"
+)
+"""What is counted of a completion, see `AttemptRow`; `left_out` as the file has it."""
 
 
 class Records:
@@ -380,7 +372,7 @@ class Records:
         loading = [(name, load) for name, load in every.items() if name in names]
         all_checks = [(name, fits) for name, fits in table.checks if name in names]
         loaded_checks = [(name, fits) for name, fits in all_checks if name in every]
-        whole, records = len(names) == len(table.types), []
+        records = []
         for values_of_row in self._each(query, *values):
             row = dict(zip(names, values_of_row, strict=True))
             kinds = table.name, *map(type, values_of_row)  # whether plain values fit hangs on these
@@ -401,12 +393,7 @@ class Records:
                     f"{name} in a row of {table.name} ({first}) {fault}: {str(value)[:60]!r}"
                 ) from None
             self._fitting.add(kinds)
-            if whole:  # as the class's own way, but fast
-                record = object.__new__(kind)
-                record.__dict__.update(row)
-            else:
-                record = kind(**row)
-            records.append(record)
+            records.append(kind(**row))
         return records
 
     def damaged(self, fault: str) -> connection.NotARun:

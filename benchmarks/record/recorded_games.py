@@ -62,11 +62,6 @@ class Tally:
         return len(self.latencies)
 
     @property
-    def sums(self) -> dict[str, int]:
-        sums = {"decisions": self.decisions, "filled_in": self.filled, "calls": self.calls}
-        return sums | {"tokens_in": self.tokens_in, "tokens_out": self.tokens_out}
-
-    @property
     def moves(self) -> Counter[str]:
         """How the completions that were to be moves were read."""
         return self.read.get("move", Counter())
@@ -76,23 +71,16 @@ class Tally:
         """The same of other completions, by kind."""
         return {kind: outcomes for kind, outcomes in self.read.items() if kind != "move"}
 
-    def asked(self, calls: Sequence[Call]) -> None:
-        if not calls:
-            return
-        _, kinds, outcomes, _, _, tokens_in, tokens_out, latencies, models = zip(
-            *calls, strict=True
-        )
-        for (kind, outcome), count in Counter(zip(kinds, outcomes, strict=True)).items():
-            self.read.setdefault(kind, Counter())[outcome or "unread"] += count
-        for call in calls:
-            if call.leniencies:
-                self.lenient.update(filter(None, call.leniencies.split(", ")))
-            if call.left_out:
-                self.left_out.update(json.loads(call.left_out))
-        self.tokens_in += sum(tokens_in)
-        self.tokens_out += sum(tokens_out)
-        self.latencies.extend(latencies)
-        self.model = self.model or next(filter(None, models), "")
+    def asked(self, call: Call) -> None:
+        self.read.setdefault(call.kind, Counter())[call.outcome or "unread"] += 1
+        if call.leniencies:
+            self.lenient.update(call.leniencies.split(", "))
+        if call.left_out:
+            self.left_out.update(json.loads(call.left_out))
+        self.tokens_in += call.tokens_in
+        self.tokens_out += call.tokens_out
+        self.latencies.append(call.latency)
+        self.model = self.model or call.model
 
     def add(self, other: Tally) -> None:
         for kind, outcomes in other.read.items():
@@ -232,13 +220,12 @@ class RecordedEpisode:
         """Read what was decided and asked for: in all, and by player."""
         total, of = Tally(), {name: Tally() for name in self.seats}
         for seat, decisions, filled in self.file.decided(self.row.id):
-            for tally in (total, of[self.seats[seat]]):
-                tally.decisions += decisions
-                tally.filled += filled
-        calls = self.file.calls(self.row.id)
-        total.asked(calls)
-        for name, tally in of.items():
-            tally.asked([call for call in calls if self.seats[call.seat] == name])
+            of[self.seats[seat]].decisions += decisions
+            of[self.seats[seat]].filled += filled
+        for call in self.file.calls(self.row.id):
+            of[self.seats[call.seat]].asked(call)
+        for tally in of.values():
+            total.add(tally)
         return total, of
 
     def of(self, name: str) -> list[int]:
@@ -290,8 +277,8 @@ class RecordedGame:
     """One of a run's games, as configured: where players change seats, an episode has its own.
 
     `rows` are its episodes, `planned` its entry in the run's configuration. With `read` come `did`
-    of all of them, `sums` of each by its id, and `filled`, the largest share of filled-in decisions
-    of a drawn one.
+    of all of them, `tallies` of each by its id, and `filled`, the largest share of filled-in
+    decisions of a drawn one.
     """
 
     shelf: EpisodeCache
@@ -300,7 +287,7 @@ class RecordedGame:
     planned: Mapping[str, Any]
     did: Tally = field(default_factory=Tally)
     filled: Fraction = Fraction(0)
-    sums: dict[int, dict[str, int]] = field(default_factory=dict)
+    tallies: dict[int, Tally] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.label, self.name = self.row.label, self.row.game  # in the run, in the registry
@@ -404,7 +391,7 @@ def read(file: Records, edition: str, only: Collection[str] = ()) -> Run:
         drawn = {row.id for row in game.played.rows}
         for episode in game.episodes:
             total, of = episode.tallies()
-            game.sums[episode.row.id] = total.sums
+            game.tallies[episode.row.id] = total
             for tally in (game.did, whole):
                 tally.add(total)
             for name, did in of.items():

@@ -36,18 +36,6 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else str(value)
 
 
-_decoder: Any = json.JSONDecoder()
-
-
-def decode(text: str) -> Any:
-    """Do what `json.loads` does; faster where no blanks stand around the value."""
-    try:
-        value, end = _decoder.scan_once(text, 0)
-    except StopIteration:
-        end = -1
-    return value if end == len(text) else json.loads(text)
-
-
 _encode = json.JSONEncoder(default=_plain).encode
 
 
@@ -120,7 +108,7 @@ class Relation:
         elif kind is bool:
             self.loads[name], kind = bool, int
         elif kind not in _SQL:
-            self.loads[name], self.dumps[name] = decode, _encode if null else _encode_or_none
+            self.loads[name], self.dumps[name] = json.loads, _encode if null else _encode_or_none
         self.kinds[name] = kind if kind in _SQL else None
         return f"{name} {_SQL.get(kind, 'TEXT')}{null}{constraint}"
 

@@ -54,22 +54,19 @@ def bears(
     if any_true(unclear):
         rows = np.concatenate([units[unclear], gains[unclear]], axis=-1).astype(np.int64)
         ends = (np.broadcast_to(money, yes.shape)[unclear] for money in (budget_units, rest_units))
-        lost = [_lost(row.tobytes(), *pair) for row, *pair in zip(rows, *ends, strict=True)]
+        lost = []
+        for row, whole, rest in zip(rows, *ends, strict=True):
+            value = _knapsack_of(row.tobytes(), max(whole, MOST_STEPS))
+            lost.append(value[whole] - value[rest])
         yes[unclear] = np.broadcast_to(gain, yes.shape)[unclear] >= lost
     return yes
-
-
-def _lost(row: bytes, budget: int, rest: int) -> int:
-    value = _knapsack_of(row, max(budget, MOST_STEPS))
-    return value[budget] - value[rest]
 
 
 @lru_cache(4096)
 def _knapsack_of(row: bytes, budget: int) -> list[int]:
     """Return the `knapsack` of one row of costs and gains; most come again and again."""
     costs, gains = np.frombuffer(row, np.int64).reshape(2, 1, -1)
-    useful = gains[0] > 0
-    values: list[int] = knapsack(costs[:, useful], gains[:, useful], budget)[0].tolist()
+    values: list[int] = knapsack(costs, gains, budget)[0].tolist()
     return values
 
 

@@ -73,12 +73,8 @@ def _divide_dollar(axes: Axes, game: RecordedGame) -> str:
 
 def _public_goods(axes: Axes, game: RecordedGame) -> str:
     rules, ends = game.rules, moved(game.rules)
-    paths(
-        axes,
-        _per_round(game, lambda r: sum(r["actions"]) / rules.players),
-        "mean contribution",
-        ends,
-    )
+    means = _per_round(game, lambda r: sum(r["actions"]) / rules.players)
+    paths(axes, means, "mean contribution", ends)
     if rules.ratio != rules.players:
         best = 0 if rules.ratio < rules.players else rules.tokens
         line(axes, best, f"equilibrium: {best}")

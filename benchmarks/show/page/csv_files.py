@@ -81,7 +81,10 @@ def _scores(run: Run) -> Iterator[Row]:
             cells = (None if math.isnan(number) else number for number in numbers)
             row = {"label": game.label, "game": game.name, "episode": e.row.number}
             row |= {"status": e.row.status, **dict(zip(names, cells, strict=True))}
-            yield row | game.sums[e.row.id] | {"seconds": e.seconds}
+            did = game.tallies[e.row.id]
+            row |= {"decisions": did.decisions, "filled_in": did.filled, "calls": did.calls}
+            row |= {"tokens_in": did.tokens_in, "tokens_out": did.tokens_out}
+            yield row | {"seconds": e.seconds}
 
 
 def _rounds(run: Run) -> Iterator[Row]:

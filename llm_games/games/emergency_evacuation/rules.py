@@ -445,12 +445,9 @@ class EmergencyEvacuation(Rulebook):
 
     # -- who is where ------------------------------------------------------------------------------
 
-    def occupied(self, state: EvacuationState) -> Array:
-        """Return which cells somebody is in, bool ``(cells, *batch)``, not to be changed."""
-        return self._occupied_cells(state)
-
     @cached_property
-    def _occupied_cells(self) -> Callable[[EvacuationState], Array]:
+    def occupied(self) -> Callable[[EvacuationState], Array]:
+        """Return which cells somebody is in, bool ``(cells, *batch)``, not to be changed."""
         return once(lambda state: self._spread(state, np.True_, np.bool_))
 
     def _spread(self, state: EvacuationState, values: Any, kind: Any) -> Array:
