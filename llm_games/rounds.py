@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -88,32 +87,25 @@ class Rounds(Rulebook):
         rounds_played = values[round_fact] - 1 if values else int(state.round)
         current: dict[str, Any] = {"round": min(rounds_played + 1, self.rounds), "last": None}
         last: dict[str, Any] = {"round": rounds_played}
-        own_current, own_last = list[tuple[str, Any]](), list[tuple[str, Any]]()  # values by seat
-        for index, name, of, now, each in self._told_facts:
-            if now or rounds_played:
-                value = values[index] if values else of(state).tolist()
-                if each or type(value) is not list:
-                    (current if now else last)[name] = value
+        own: list[tuple[bool, str, Any]] = []  # facts that differ by seat: whether of this round
+        for index, fact in enumerate(self.facts):
+            if fact.said != NUMBERS_ONLY and (fact.now or rounds_played):
+                value = values[index] if values else fact.of(state).tolist()
+                name = fact.said or fact.name
+                if type(value) is list and not fact.each:
+                    own.append((fact.now, name, value))
                 else:
-                    (own_current if now else own_last).append((name, value))
+                    (current if fact.now else last)[name] = value
 
         def tell(seat: int) -> dict[str, Any]:
-            told = current.copy()
-            for name, values in own_current:
-                told[name] = values[seat]
+            told, told_last = current.copy(), last.copy()
+            for is_now, name, values in own:
+                (told if is_now else told_last)[name] = values[seat]
             if rounds_played:
-                told_last = last.copy()
-                for name, values in own_last:
-                    told_last[name] = values[seat]
                 told["last"] = self.in_words(told_last)
             return told
 
         return tell
-
-    @cached_property
-    def _told_facts(self) -> list[tuple[int, str, Callable[[Any], Any], bool, bool | int]]:
-        told = [(i, fact) for i, fact in enumerate(self.facts) if fact.said != NUMBERS_ONLY]
-        return [(i, fact.said or fact.name, fact.of, fact.now, fact.each) for i, fact in told]
 
     def picture(self, state: Any) -> tuple[str, list[str], list[list[str]]]:
         caption, columns = self.spectacle(state)
