@@ -418,31 +418,25 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
             if actions:
                 raise NotReady(f"{self.game.name} is over: call reset() to play again")
             return {}, {}, {}, {}, {}
+        for agent in actions:
+            if agent not in live:
+                raise IllegalAction(f"{agent!r} has no move: still playing are {live}")
         names = self.possible_agents
-        if [*actions] != live:
-            for agent in actions:
-                if agent not in live:
-                    raise IllegalAction(f"{agent!r} has no move: still playing are {live}")
-            for seat in self._waiting:
-                if names[seat] not in actions:
-                    raise IllegalAction(f"{names[seat]} has to move, but there is no action for it")
+        for agent in (names[seat] for seat in self._waiting):
+            if agent not in actions:
+                raise IllegalAction(f"{agent} has to move, but there is no action for it")
         self._waiting = [s for s in self._waiting if not self._take(s, actions[names[s]])]
-        outcome = self._unplayed() if self._waiting else self._play()
-        rewards = dict(zip(names, outcome.rewards.tolist(), strict=True))
-        finished = dict(zip(names, outcome.finished.tolist(), strict=True))
-        if len(live) < len(names):
-            rewards, finished = {a: rewards[a] for a in live}, {a: finished[a] for a in live}
+        none = np.zeros(len(names))
+        outcome = Outcome(none, none > 0, broke=none > 0) if self._waiting else self._play()
+        payoffs, done = outcome.rewards.tolist(), outcome.finished.tolist()
+        seats = self.windows.seats
+        rewards, finished = {a: payoffs[seats[a]] for a in live}, {a: done[seats[a]] for a in live}
         limit = self._limit_reached()
         truncations = {a: limit and not finished[a] for a in live}
-        if limit or True in finished.values():
-            self.agents = [a for a in live if not (finished[a] or truncations[a])]
+        self.agents = [a for a in live if not (finished[a] or truncations[a])]
         observations = self.windows.observations(self.table.ready(), live)
         infos = self._infos(live, outcome.broke.tolist())
         return observations, rewards, finished, truncations, infos
-
-    def _unplayed(self) -> Outcome:
-        none = np.zeros(self.game.players)
-        return Outcome(none, none > 0, broke=none > 0)
 
     def _infos(self, agents: Sequence[str], broke: Sequence[bool]) -> dict[str, dict[str, Any]]:
         asked, seats = set(self._waiting), self.windows.seats
