@@ -147,6 +147,7 @@ class View:
 
     def __init__(self, sight: Sight, seat: Any) -> None:
         self.game, self.seat, self.sight = sight.game, seat, sight
+        self.rows = _rows(seat, sight.batch) if isinstance(seat, np.ndarray) else seat
 
     @_lazy
     def batch(self) -> tuple[int, ...]:
@@ -154,12 +155,6 @@ class View:
         shape, seat = self.sight.batch, self.seat
         several = isinstance(seat, np.ndarray)
         return seat.shape[: seat.ndim - len(shape)] + shape if several else shape
-
-    @_lazy
-    def rows(self) -> Any:
-        """The index of the seats into arrays ``(players, *batch)``."""
-        seat = self.seat
-        return _rows(seat, self.sight.batch) if isinstance(seat, np.ndarray) else seat
 
     def table(self, index: Any) -> View:
         alike = np.ndim(self.seat) == 0
@@ -197,17 +192,13 @@ class View:
             return work_out(self.sight.state, seats.reshape(-1))
         return work_out(self.sight.state, seats[None])[0]
 
-    @property
-    def _several(self) -> bool:
-        return isinstance(self.seat, np.ndarray) or bool(self.sight.batch)
-
     @_lazy
     def told(self) -> dict[str, Any] | None:
-        return None if self._several else self.sight.tell(self.seat)
+        return None if self.batch else self.sight.tell(self.seat)
 
     @_lazy
     def question(self) -> Question | None:
-        return None if self._several else self.sight.question(self.seat)
+        return None if self.batch else self.sight.question(self.seat)
 
     @_lazy
     def mask(self) -> Array | None:
