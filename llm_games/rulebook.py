@@ -80,8 +80,7 @@ class State:
     def replace(self, **changes: Any) -> Self:
         """Return a state with other values in these fields (`dataclasses.replace`, but fast)."""
         other = object.__new__(type(self))
-        entries = self.__dict__
-        other.__dict__.update(self.__getstate__() if "_numbers" in entries else entries, **changes)
+        other.__dict__.update(self.__getstate__(), **changes)
         return other
 
     def merged(self, other: Self, mask: PerTable) -> Self:
@@ -106,9 +105,8 @@ class State:
         return self.replace(**changed)
 
     def arrays(self) -> dict[str, Any]:
-        return {
-            k: v for k, v in self.__getstate__().items() if isinstance(v, (np.ndarray, np.generic))
-        }
+        entries = self.__getstate__()
+        return {k: v for k, v in entries.items() if isinstance(v, (np.ndarray, np.generic))}
 
 
 @dataclass
@@ -651,13 +649,7 @@ class Rulebook(ABC):
 
     def assemble(self, state: Any, moves: Mapping[int, Action]) -> Array:
         """Put moves of single seats of one table into an array of actions, ``(players,)``."""
-        if [*moves] != self._everyone:
-            moves = {seat: moves.get(seat, MISSING) for seat in self._everyone}
-        return actions_of([*moves.values()])
-
-    @cached_property
-    def _everyone(self) -> list[int]:
-        return [*range(self.players)]
+        return actions_of([moves.get(seat, MISSING) for seat in range(self.players)])
 
     def alive(self, state: Any) -> Array:
         return self.everybody(~state.over)

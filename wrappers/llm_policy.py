@@ -436,9 +436,7 @@ class LLMPolicy(Policy):
             action = reply.action if reply.action != MISSING else action
             is_call = reply.outcome == "tool"
             why, remaining = ("", remaining) if is_call else (reply.why, remaining - 1)
-        if action is not reply.action:
-            reply = dataclasses.replace(reply, action=action)
-        return Answer(reply, attempts, memory, notes, texts)
+        return Answer(dataclasses.replace(reply, action=action), attempts, memory, notes, texts)
 
     def _request(
         self,
