@@ -42,7 +42,7 @@ class Records:
     def __init__(self, path: str | Path, reading: sqlite3.Connection) -> None:
         self.path, self._database = Path(path), reading
         self._column_cache: dict[str, list[str]] = {}  # columns by table
-        self._fitting = set[tuple[Any, ...]]()  # types of the plain values of rows that were right
+        self._fitting = set[tuple[Any, ...]]()  # types of values of calls that were right
         runs = self._read(schema.RunRow)
         if len(runs) != 1 or not isinstance(runs[0].config, dict):
             raise self.damaged("there is not one description of the run")
@@ -155,7 +155,7 @@ class Records:
         names = ", ".join(name if name in there else of_older[name] for name in Call._fields)
         query = f"SELECT {names} FROM attempts WHERE episode = ? ORDER BY step, seat, number"
         calls = list(map(Call._make, self._rows(query, episode)))
-        kinds = {(Call, *map(type, call)) for call in calls}
+        kinds = {tuple(map(type, call)) for call in calls}
         if not kinds <= self._fitting or any(call.left_out for call in calls):
             self.attempts(episode)  # which checks them
             self._fitting |= kinds
@@ -370,13 +370,10 @@ class Records:
         query = f"SELECT {', '.join(names)} FROM {table.name} {condition} ORDER BY {table.key}"
         every = {**table.loads, **(loads or {})}
         loading = [(name, load) for name, load in every.items() if name in names]
-        all_checks = [(name, fits) for name, fits in table.checks if name in names]
-        loaded_checks = [(name, fits) for name, fits in all_checks if name in every]
+        checks = [(name, fits) for name, fits in table.checks if name in names]
         records = []
         for values_of_row in self._each(query, *values):
             row = dict(zip(names, values_of_row, strict=True))
-            kinds = table.name, *map(type, values_of_row)  # whether plain values fit hangs on these
-            checks = loaded_checks if kinds in self._fitting else all_checks
             name, value, fault = "", None, "is not JSON"
             try:
                 for name, load in loading:
@@ -392,7 +389,6 @@ class Records:
                 raise self.damaged(
                     f"{name} in a row of {table.name} ({first}) {fault}: {str(value)[:60]!r}"
                 ) from None
-            self._fitting.add(kinds)
             records.append(kind(**row))
         return records
 
