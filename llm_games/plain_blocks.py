@@ -20,14 +20,8 @@ Scope = dict[str, str]  # Python's names of what a block sets, and of its loop's
 Blocks = dict[str, Callable[[Mapping[str, Any]], str]]
 FORMS = {
     "Const": "{node.value!r}",
-    "And": "({} and {})",
-    "Or": "({} or {})",
     "Not": "(not {})",
     "Neg": "(-{})",
-    "Add": "({} + {})",
-    "Sub": "({} - {})",
-    "Mul": "({} * {})",
-    "Mod": "({} % {})",
     "Getitem": "{}[{}]",
     "Pair": "{}: {}",
     "Tuple": "({row})",
@@ -42,6 +36,8 @@ FORMS = {
     "Call": "{}({rest})",
     "Filter": "{node.name}({row})",
 }
+SIGNS = {"And": "and", "Or": "or", "Add": "+", "Sub": "-", "Mul": "*", "Mod": "%"}
+FORMS |= {kind: f"({{}} {sign} {{}})" for kind, sign in SIGNS.items()}
 FILTERS: dict[str, Callable[..., Any]] = {
     "length": len,
     "list": list,
@@ -160,8 +156,7 @@ class Expressions:
         names = {t.name: self.new(t.name) for t in targets if isinstance(t, nodes.Name)}
         values, index, items = self.written(node.iter, scope), self.new("k"), self.new("items")
         inner = scope | names | {"loop": items, f"{items}.index0": index}
-        inner |= {f"{items}.first": f"(not {index})", f"{items}.index": f"({index} + 1)"}
-        inner |= {f"{items}.last": f"({index} == len({items}) - 1)"}
+        inner[f"{items}.last"] = f"({index} == len({items}) - 1)"
         body, target = self.body(node.body, inner), ", ".join(names.values())
         if index not in body:
             return f"''.join([{body} for {target} in {values}])"

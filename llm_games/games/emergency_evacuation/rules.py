@@ -493,13 +493,6 @@ class EmergencyEvacuation(Rulebook):
     # -- who is asked ------------------------------------------------------------------------------
 
     def asked(self, state: EvacuationState) -> PerPlayer:
-        return self._seats_asked(state)
-
-    @cached_property
-    def _seats_asked(self) -> Callable[[EvacuationState], PerPlayer]:
-        return once(self._find_asked)
-
-    def _find_asked(self, state: EvacuationState) -> PerPlayer:
         aiming = state.deciders & ((state.phase == TARGET) & ~state.over)
         if self.walker != "player":
             return aiming
