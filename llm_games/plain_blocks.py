@@ -38,13 +38,14 @@ FORMS = {
 }
 SIGNS = {"And": "and", "Or": "or", "Add": "+", "Sub": "-", "Mul": "*", "Mod": "%"}
 FORMS |= {kind: f"({{}} {sign} {{}})" for kind, sign in SIGNS.items()}
+OF_JINJA: Mapping[str, Any] = TESTS
 FILTERS: dict[str, Callable[..., Any]] = {
     "length": len,
     "list": list,
     "items": lambda values: values.items(),
     "join": lambda values, between="": between.join(map(str, values)),
     "format": lambda text, *values: text % values,
-    "reject": lambda values, test, *args: [v for v in values if not TESTS[test](v, *args)],
+    "reject": lambda values, test, *args: [v for v in values if not OF_JINJA[test](v, *args)],
 }
 MOST_KEPT = 4096  # texts of a filter at one place
 _EDGES = re.compile(" *\n *")  # of lines, which are stripped anyway

@@ -280,7 +280,7 @@ class OpenAIClient:
     async def _posted(self, content: bytes) -> tuple[int, Any, Any] | ClientError:
         """Return status, content and headers of the answer."""
         url = f"{self.base_url}/chat/completions"
-        if session := self._line().session:
+        if session := self._account().session:
             async with session.post(url, data=content, allow_redirects=False) as got:
                 if got.status not in REDIRECTS:
                     return got.status, await got.read(), got.headers
@@ -301,7 +301,7 @@ class OpenAIClient:
     async def _pieces(self, content: bytes) -> tuple[int, Any, Any]:
         import openai
 
-        line = self._line()
+        line = self._account()
         line.library = line.library or self._library()
         pieces = await line.library.post(
             "/chat/completions",
@@ -326,18 +326,18 @@ class OpenAIClient:
                 return got.status_code, b"", got.headers
         return got.status_code, whole.whole() if whole.finish else b"", got.headers
 
-    def _line(self) -> _Line:
+    def _account(self) -> Any:
         loop = asyncio.get_running_loop()
         if loop not in self._accounts:
             _hang_up(self._accounts, ended=True)
-            self._accounts[loop] = _Line(self._opened())
+            self._accounts[loop] = self._opened()
         return self._accounts[loop]
 
     def _opened(self) -> Any:
         import aiohttp
 
         if getproxies() and not is_loopback(self.base_url):
-            return None
+            return _Line(None)
         headers = {"authorization": f"Bearer {self._key.reveal() if self._key else 'none'}"}
         headers |= dict.fromkeys(("accept", "content-type"), "application/json")
         headers["user-agent"] = f"llm-games/{__version__}"
@@ -346,12 +346,13 @@ class OpenAIClient:
                 headers[f"openai-{name}"] = value
         headers |= {name.lower(): value for name, value in self._headers.items()}
         trusted = _trusted() if self.base_url.startswith("https:") else True
-        return aiohttp.ClientSession(
+        session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=trusted, limit=MOST_AT_ONCE),
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),  # no call knows of another
             timeout=aiohttp.ClientTimeout(sock_connect=min(self.timeout, CONNECT)),
         )
+        return _Line(session)
 
     def _library(self) -> Any:
         import openai
