@@ -68,4 +68,4 @@ def listening(port: int | None, host: str = HOST) -> socket.socket:
     way = "give another --port, or 0 for any free one"
     if host != HOST:
         way += ", and a --host that is an address of this machine"
-    raise BadParameter(f"cannot listen at {host}, port {port}: {why}; {way}")
+    raise BadParameter(f"cannot listen at {host}, port {wanted}: {why}; {way}")
