@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count, islice
 from pathlib import Path
@@ -115,6 +115,12 @@ class Store(Records):
     def add(self, row: Any, *episode: int, again: bool = False) -> None:
         """Add a row, where it belongs to an episode with its id; `again`: over one of its key."""
         self._writer.add(*TABLES[type(row)].insert(row, *episode, again=again))
+
+    def add_written(self, row: type, columns: Iterable[Sequence[Any]]) -> None:
+        """Add rows of an episode's table by what is written, its id first: of many at once."""
+        statement = f"INSERT {TABLES[row].into}"
+        for values in columns:
+            self._writer.add(statement, values)
 
     def begin(self, episode: int) -> None:
         how = "UPDATE episodes SET status = 'running', started = coalesce(started, ?) WHERE id = ?"

@@ -405,11 +405,14 @@ class _RunConduct:
     def _play_batch(self, batch: Batch) -> None:
         for row in batch.episodes:
             self.store.begin(row.id)
-        for row, step, decisions in batch.play():
-            for written in (step, *decisions):
-                self.store.add(written, row.id)
-            self.counters.decisions += len(decisions)
-            self.counters.broke += sum(decision.broke for decision in decisions)
+        ids, steps, decisions = [row.id for row in batch.episodes], list[Any](), list[Any]()
+        for columns in batch.play():
+            steps += columns.steps(ids)
+            decisions += columns.decisions(ids)
+            self.counters.broke += int(columns.outcome.broke[columns.asked].sum())
+        self.counters.decisions += len(decisions)
+        self.store.add_written(schema.StepRow, sorted(steps))
+        self.store.add_written(schema.DecisionRow, sorted(decisions))
         for row, over in zip(batch.episodes, batch.over.tolist(), strict=True):
             self.store.end(row.id, None if over else not_ended(self.games[row.game.label]))
 
