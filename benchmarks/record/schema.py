@@ -351,6 +351,13 @@ class LengthsRow:
     counted: bool
 
 
+@table("parts", "name")
+class PartRow:
+    """A worker's file of which all was taken over into this one; only while such files are left."""
+
+    name: str
+
+
 @table("limits", "began, number")
 class LimitRow:
     """Calls at a time that one server has borne; `history` lists: seconds since `began`, calls."""

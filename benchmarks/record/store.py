@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from llm_games.questions import MISSING, Action
 from llm_games.registry import rulebook
 from llm_games.wrappers.clients.budget import Usage
 from llm_games.wrappers.clients.chat import Chat
+from llm_games.wrappers.clients.tokens import Lengths
 from llm_games.wrappers.policy import Attempt
 
 MOST_IDS = 20_000
@@ -102,7 +104,7 @@ class Store(Records):
                     )
                 writing.execute("PRAGMA secure_delete = ON")
                 # Which older files lack.
-                for row in (schema.FlightRow, schema.LengthsRow, schema.GuestRow):
+                for row in (schema.FlightRow, schema.LengthsRow, schema.GuestRow, schema.PartRow):
                     writing.execute(TABLES[row].sql.replace("TABLE", "TABLE IF NOT EXISTS", 1))
             return cls(path, writing, lock)
 
@@ -164,6 +166,17 @@ class Store(Records):
         how = "UPDATE guests SET pseudonym = ? WHERE pseudonym = ?"
         self._writer.add(how, (schema.FORGOTTEN, pseudonym))
 
+    def learn(self, model: str, lengths: Lengths) -> None:
+        """Note what is known of a model's replies."""
+        self.add(schema.LengthsRow(model, **vars(lengths)), again=True)
+
+    def drop(self, row: type, episode: int) -> None:
+        """Take an episode's rows of one table away."""
+        self._writer.add(f"DELETE FROM {TABLES[row].name} WHERE episode = ?", (episode,))
+
+    def forget_parts(self) -> None:
+        self._writer.add("DELETE FROM parts", ())
+
     def note_prices(self, prices: Plain) -> None:
         """Note in the run's configuration what its models cost: also what no file said."""
         if prices != self.config.get("prices"):
@@ -203,12 +216,76 @@ class Store(Records):
             prompt = self._prompts.of(chat.digest, (prompt, message))
         return prompt
 
+    def put_in_order(self) -> None:
+        """Number prompts and messages by the episode, step and seat where they first come.
+
+        Whoever plays a run, and in whatever order, these are the same. What no row needs is gone.
+        """
+        self.flush()
+        numbers, rows = numbered(self._rows(_USES), self._rows(_PARENTS))
+        messages = {old: new for new, old in enumerate(dict.fromkeys(m for *_, m in rows), 1)}
+        add = self._writer.add
+        add("CREATE TEMP TABLE renumbered (old TEXT PRIMARY KEY, new TEXT)", ())
+        for pair in numbers.items():
+            add("INSERT INTO renumbered VALUES (?, ?)", pair)
+        how = "prompt = (SELECT new FROM renumbered WHERE old = prompt)"
+        add(f"UPDATE attempts SET {how}", ())
+        for *key, content in self._rows(_OVERFLOWS):
+            about = json.loads(content)
+            about["prompt"] = numbers[about["prompt"]]
+            place = "(episode, step, seat, number) = (?, ?, ?, ?)"
+            add(f"UPDATE notes SET content = ? WHERE {place}", (json.dumps(about), *key))
+        add("DROP TABLE renumbered", ())
+        add("DELETE FROM prompts", ())
+        for prompt, parent, message in rows:
+            add(
+                *TABLES[schema.PromptRow].insert(
+                    schema.PromptRow(prompt, parent, messages[message])
+                )
+            )
+        for old, new in messages.items():
+            add("UPDATE messages SET id = -? WHERE id = ?", (new, old))
+        add("DELETE FROM messages WHERE id > 0", ())
+        add("UPDATE messages SET id = -id", ())
+        self.flush()
+        self._messages, self._prompts = _Ids(self, schema.MessageRow), _Ids(self, schema.PromptRow)
+
     async def durable(self) -> None:
         """Wait until all that was added before is on the disk; raises what `Writer.flush` does."""
         last = self._messages.last, self._prompts.last
         await self._writer.durable()
         self._messages.forget(last[0])
         self._prompts.forget(last[1])
+
+
+_OVERFLOWS = f"""
+SELECT episode, step, seat, number, content FROM notes WHERE kind = '{schema.OVERFLOW}'
+"""
+_USES = f"""
+SELECT prompt FROM (
+  SELECT episode, step, seat, number, CAST(prompt AS INTEGER) AS prompt FROM attempts UNION ALL
+  SELECT episode, step, seat, content ->> 'call' - 0.5, content ->> 'prompt' FROM notes
+  WHERE kind = '{schema.OVERFLOW}'
+) ORDER BY episode, step, seat, number
+"""
+_PARENTS = "SELECT id, parent, message FROM prompts ORDER BY id DESC"  # after what grew from them
+
+
+def numbered(
+    uses: Iterable[tuple[int]], prompts: Sequence[tuple[int, int, int]]
+) -> tuple[dict[int, int], list[tuple[int, int, int]]]:
+    """Return new ids of prompts by old, and rows of `PromptRow` with them, but for the messages."""
+    first: dict[int, int] = {}
+    for rank, (prompt,) in enumerate(uses):
+        first.setdefault(prompt, rank)
+    grown = []
+    for prompt, parent, message in prompts:
+        if prompt in first:
+            grown.append((first[prompt], prompt, parent, message))
+            first[parent] = min(first.get(parent, first[prompt]), first[prompt])
+    grown.sort()
+    numbers = {0: 0} | {prompt: new for new, (_, prompt, *_) in enumerate(grown, 1)}
+    return numbers, [(numbers[p], numbers[parent], m) for _, p, parent, m in grown]
 
 
 class _Ids:

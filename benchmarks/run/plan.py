@@ -37,6 +37,7 @@ from llm_games.talk import Talk
 from llm_games.wrappers.clients import budget as books
 from llm_games.wrappers.clients.base import Chat, Client, ClientError, Request, Sampling
 from llm_games.wrappers.clients.cache import ReplyCache
+from llm_games.wrappers.clients.metered import PLACES
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.clients.stack import Shared, add_layers, layers
 from llm_games.wrappers.guest_seat import KINDS
@@ -235,6 +236,22 @@ class RunPlan(Settings):
         for seat in plan.seats:
             if max_wait is not None and seat.has_layers:
                 seat.client["max_wait"] = max_wait
+        return plan
+
+    def divided(self, workers: int) -> RunPlan:
+        """For one of several workers: its part of what servers allow; ConfigError: too little."""
+        plan = self._copy()
+        for seat in plan.seats:
+            rates = "requests_per_minute", "tokens_per_minute"
+            allowed = {k: v for k, v in seat.client.items() if k in (*rates, "max_in_flight") and v}
+            if allowed:
+                allowed.setdefault("max_in_flight", PLACES)
+            for name, bound in allowed.items():
+                if bound < workers:
+                    raise ConfigError(
+                        f"{name} = {bound} of {seat.name} cannot be divided by {workers} workers"
+                    )
+                seat.client[name] = bound // workers
         return plan
 
     def _copy(self) -> RunPlan:

@@ -18,6 +18,7 @@ from llm_games.benchmarks.show.cli.common import PLAIN, console, say, value, val
 
 if TYPE_CHECKING:
     from llm_games.benchmarks.record.store import Store
+    from llm_games.benchmarks.run.conduct import Conductor
     from llm_games.benchmarks.run.plan import RunPlan
 
 ReportTo = Annotated[Path | None, value("DIR", "write a report there after the run", "--report")]
@@ -32,6 +33,9 @@ PerSeat = Annotated[int | None, value("N", "so many for each seat of a game")]
 MoneyPerSeat = Annotated[float | None, value("X", "so much for each seat of a game")]
 MaxWait = Annotated[
     float | None, value("S", "seconds for which one call waits for its server in all (600)")
+]
+Workers = Annotated[
+    int | None, value("N", "processes that play it, each with its share of limits; by default 1")
 ]
 Assigned = Annotated[
     list[str] | None,
@@ -105,6 +109,7 @@ def run(
     report_to: ReportTo = None,
     open_it: common.OpenIt = False,
     baselines: common.Baselines = True,
+    workers: Workers = None,
     quiet: common.Quiet = False,
     browser: serve.Browser = False,
     port: serve.Port = None,
@@ -117,6 +122,7 @@ def run(
     from llm_games.benchmarks.record.store import check_free
     from llm_games.benchmarks.run.conduct import fresh, start
     from llm_games.benchmarks.run.plan import Overrides, plan_of
+    from llm_games.benchmarks.run.processes import by_processes
 
     named = "episodes", "seed", "prompts", "reasoning", "persona", "scoring", "base_url", "max_wait"
     options = {name: context.params[name] for name in named} | costs(context)
@@ -132,7 +138,8 @@ def run(
     check_free(path)
     _check_report(path, context.params)
     with serve.guests_of(plan, path, browser, port=port, host=host) as served:
-        carry_out(lambda: start(served, path), path, served, not no_cache, quiet or as_json)
+        by = by_processes(workers, served, not no_cache)
+        carry_out(lambda: start(served, path), path, served, not no_cache, quiet or as_json, by=by)
     _finish(path, context.params)
 
 
@@ -155,6 +162,7 @@ def resume(
     report_to: ReportTo = None,
     open_it: common.OpenIt = False,
     baselines: common.Baselines = True,
+    workers: Workers = None,
     quiet: common.Quiet = False,
     browser: serve.Browser = False,
     port: serve.Port = None,
@@ -163,6 +171,7 @@ def resume(
     """Finish a run that was interrupted, or prolong one; what is recorded is not asked again."""
     from llm_games.benchmarks.record.store import Records, Store
     from llm_games.benchmarks.run.plan import Overrides
+    from llm_games.benchmarks.run.processes import by_processes
     from llm_games.benchmarks.run.resume import planned, prolong
 
     with Records.open_readonly(db) as records:
@@ -177,7 +186,8 @@ def resume(
     if owed:
         silent = quiet or as_json
         with serve.guests_of(plan, db, browser, port=port, host=host) as served:
-            carry_out(lambda: Store.open(db), db, served, not no_cache, silent, resumed=True)
+            by = by_processes(workers, served, not no_cache)
+            carry_out(lambda: Store.open(db), db, served, not no_cache, silent, resumed=True, by=by)
     elif not as_json:
         say(f"{db} is complete, nothing is left to play")
     _finish(db, context.params)
@@ -243,7 +253,9 @@ def carry_out(
     plan: RunPlan,
     use_cache: bool,
     quiet: bool,
+    *,
     resumed: bool = False,
+    by: Conductor | None = None,
 ) -> None:
     """Play what is left; turn an early end into its message and exit code."""
     from llm_games.benchmarks.record.checked_table import ConfigError
@@ -274,7 +286,7 @@ def carry_out(
             say(line)
         try:
             with progress(console(stderr=True), quiet) as watch:
-                play_run(open_store, plan, policies, watch, resumed)
+                play_run(open_store, plan, policies, watch, resumed, by=by)
         except KeyboardInterrupt as stop:
             ended = isinstance(stop, Terminated)
             how = "terminated" if ended else "interrupted"

@@ -1,0 +1,121 @@
+"""Runs by several processes: the same rows, the same money, whoever dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from multiprocessing import active_children
+
+import pytest
+
+import llm_games as lg
+from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.worker_files import folder
+from llm_games.benchmarks.run.conduct import RunStopped
+from tests.run_rows import written
+from tests.test_worker_files import RAW, in_order
+
+MODEL = {"client": "tests.worker_models:Counted"}
+RULES = {"game": "public_goods", "label": "rules", "seats": ["random"], "episodes": 4}
+ALL = {**RAW, "seats": [MODEL], "games": [*RAW["games"], RULES], "max_tables": 8}
+
+
+@pytest.fixture
+def calls(tmp_path, monkeypatch):
+    """The number of calls that the model has seen."""
+    monkeypatch.setenv("CALLS_FILE", str(tmp_path / "calls"))
+    monkeypatch.setenv("CALL_SECONDS", "0")
+    return lambda: len((tmp_path / "calls").read_text().splitlines())
+
+
+@pytest.fixture
+def alone(tmp_path, calls):
+    """The rows of the run by one process, and the calls of its model."""
+    path = lg.run(ALL, tmp_path / "alone.db").path
+    return in_order(path), calls()
+
+
+def spent(path):
+    with Records.open_readonly(path) as records:
+        return sum(usage.calls for usage in records.spent().values())
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rows_are_those_of_one_process(workers, alone, calls, tmp_path):
+    rows, first = alone
+    path = lg.run(ALL, tmp_path / "many.db", workers=workers).path
+    assert written(path) == rows
+    assert calls() == 2 * first
+    assert not folder(path).exists()
+
+
+def without_spending(rows):
+    """Calls under way at a death are made, and booked, twice; and lengths seen so far are lost."""
+    return {name: rows[name] for name in rows if name not in ("spent", "flights", "lengths")}
+
+
+def test_a_killed_worker_is_replaced(alone, calls, tmp_path, monkeypatch):
+    rows, first = alone
+    monkeypatch.setenv("CALL_SECONDS", "0.02")
+    path = tmp_path / "many.db"
+    run = threading.Thread(target=lg.run, args=(ALL, path), kwargs={"workers": 2})
+    run.start()
+    for kills in (1, 2):
+        while calls() < first * (1 + kills / 3):
+            time.sleep(0.005)
+        os.kill(active_children()[0].pid, signal.SIGKILL)
+    run.join()
+    assert without_spending(written(path)) == without_spending(rows)
+    assert calls() - first == spent(path)
+    assert 0 <= spent(path) - first <= 2 * 24  # at most, what was under way: 8 tables of 3 seats
+
+
+PLAY = """
+import sys, llm_games as lg
+from tests.test_workers import ALL
+if __name__ == "__main__":
+    lg.run(ALL, sys.argv[1], workers=2)
+"""
+
+
+def test_a_killed_coordinator_loses_nothing(alone, calls, tmp_path, monkeypatch):
+    rows, first = alone
+    monkeypatch.setenv("CALL_SECONDS", "0.02")
+    path = tmp_path / "many.db"
+    with subprocess.Popen([sys.executable, "-c", PLAY, path]) as play:
+        while calls() < first * 1.4:
+            time.sleep(0.005)
+        play.kill()
+    assert folder(path).exists()
+    lg.resume(path, workers=3)
+    assert without_spending(written(path)) == without_spending(rows)
+    assert calls() - first == spent(path)
+    assert not folder(path).exists()
+
+
+def test_one_process_goes_on_where_workers_were(alone, calls, tmp_path):
+    rows, first = alone
+    path = tmp_path / "many.db"
+    with pytest.raises(RunStopped, match="calls = 150, has 150 spent"):
+        lg.run(ALL, path, workers=2, budget_calls=150)
+    assert calls() - first == spent(path) == 150
+    lg.resume(path, budget_calls=10_000)
+    assert calls() - first == spent(path)
+    mine = in_order(path)
+    assert {**mine, "run": 0} == {**rows, "run": 0}  # its budget is in the configuration
+
+
+def test_what_workers_cannot_play(tmp_path):
+    path = tmp_path / "run.db"
+    with pytest.raises(ConfigError, match="at least 1: got 0"):
+        lg.run(ALL, path, workers=0)
+    with pytest.raises(ConfigError, match="cannot be divided by 2 workers"):
+        lg.run(ALL, path, workers=2, max_in_flight=1)
+    with pytest.raises(ConfigError, match="put mine into a module"):
+        lg.run(
+            {**ALL, "seats": [{"player": lambda observation: 1, "name": "mine"}]}, path, workers=2
+        )
+    assert not path.exists()

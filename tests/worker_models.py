@@ -1,0 +1,24 @@
+"""A model for workers, which find it by its name: its answers hang on the request alone."""
+
+import asyncio
+import os
+
+from llm_games.wrappers.clients.mock import MockClient
+
+
+class Counted:
+    """Notes each call, as a line of the file that `CALLS_FILE` names, before it takes its time."""
+
+    name = "counted"
+
+    def __init__(self):
+        self.inner = MockClient()
+
+    async def complete(self, request):
+        with open(os.environ["CALLS_FILE"], "a") as file:
+            file.write(f"{request.kind}\n")
+        await asyncio.sleep(float(os.environ["CALL_SECONDS"]))
+        return await self.inner.complete(request)
+
+    async def close(self):
+        pass
