@@ -6,11 +6,13 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import ROUND_DOWN, Decimal
 from typing import Any, NamedTuple
 
 from llm_games.wrappers.clients.budget import Budget, Ledger, Usage
 from llm_games.wrappers.clients.prices import Price
 
+SMALLEST = Decimal("0.000001")  # money that is leased, so that sums are exact
 SHARES = 4  # a lease is one part of so many for each worker of what is left
 
 
@@ -78,8 +80,9 @@ class Leases:
 
     def ask(self, worker: str, number: int, limit: Limited, needed: Any) -> None:
         queue, rest = self.queues[limit], self.remainder(limit)
-        parts = SHARES * self.workers
-        share = rest / parts if limit.what == "money" else rest // parts
+        share = rest // (SHARES * self.workers)
+        if limit.what == "money":
+            share = (rest / (SHARES * self.workers)).quantize(SMALLEST, ROUND_DOWN)
         if not queue.recalled and rest >= needed and share > 0:
             self._grant(Asked(worker, number, needed), limit, max(needed, share))
             return
