@@ -119,3 +119,26 @@ def test_what_workers_cannot_play(tmp_path):
             {**ALL, "seats": [{"player": lambda observation: 1, "name": "mine"}]}, path, workers=2
         )
     assert not path.exists()
+
+
+def test_a_run_that_is_stopped_waits_for_its_calls(calls, tmp_path, monkeypatch):
+    """Of a signal to the whole group, workers hear from their coordinator alone."""
+    monkeypatch.setenv("CALL_SECONDS", "0.2")
+    path = tmp_path / "many.db"
+    with subprocess.Popen([sys.executable, "-c", PLAY, path], start_new_session=True) as play:
+        while not (tmp_path / "calls").exists() or calls() < 30:
+            time.sleep(0.01)
+        os.killpg(play.pid, signal.SIGTERM)
+    with Records.open_readonly(path) as records:
+        usage = sum(u.calls - u.unknown for u in records.spent().values())
+        attempts = records.usage()["calls"]
+    assert calls() == spent(path) == usage == attempts
+    assert not folder(path).exists() or not list(folder(path).iterdir())
+
+
+def test_an_error_in_a_worker_says_where_it_is(calls, tmp_path, monkeypatch):
+    monkeypatch.setenv("CALL_SECONDS", "0")
+    raw = {**ALL, "seats": [{"client": "tests.worker_models:Faulty"}]}
+    with pytest.raises(ZeroDivisionError) as raised:
+        lg.run(raw, tmp_path / "many.db", workers=2)
+    assert "worker_models.py" in "".join(raised.value.__notes__)

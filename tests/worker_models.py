@@ -22,3 +22,12 @@ class Counted:
 
     async def close(self):
         pass
+
+
+class Faulty(Counted):
+    """Has a fault that only a game brings out."""
+
+    name = "faulty"
+
+    async def complete(self, request):
+        return 1 / 0 if request.who.run else await super().complete(request)

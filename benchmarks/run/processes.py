@@ -61,8 +61,9 @@ class ProcessWorker:
 
 
 def _work(pipe: Connection, job: Job) -> None:
-    """Work in a process that its coordinator stops, and no signal of the terminal."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Work in a process that its coordinator stops, and no signal that both get."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     turn, over = threading.Lock(), threading.Event()
 
     def send(message: tuple[Any, ...]) -> None:

@@ -8,6 +8,7 @@ workers and carries messages, tuples, both ways; that is all that differs betwee
 from __future__ import annotations
 
 import asyncio
+import traceback
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -28,11 +29,13 @@ from llm_games.benchmarks.run.batches import batches
 from llm_games.benchmarks.run.conduct import RunConduct, RunStopped, closed
 from llm_games.benchmarks.run.leases import LeasedLedger, Leases, Limited
 from llm_games.benchmarks.run.plan import RunPlan, players
+from llm_games.errors import LLMGamesError
 from llm_games.wrappers.clients.flights import Flights, drained
 from llm_games.wrappers.together import ending
 
 BEAT = 1.0  # seconds between a worker's signs of life
 LEASE = 10.0  # seconds after the last one for which a worker is taken to live
+FIRST = 120.0  # seconds that its start may take beside
 DEATHS = 5  # of workers, one after another and no episode between, after which a run stops
 
 
@@ -119,6 +122,8 @@ class Worker:
         except asyncio.CancelledError:
             pass  # it was stopped
         except Exception as error:
+            if not isinstance(error, LLMGamesError):  # such as of somebody's own player
+                error.add_note(traceback.format_exc())
             self.send(("error", error))
 
     async def _play(self) -> None:
@@ -232,7 +237,7 @@ class Coordinator:
         tables = ceil(self.plan.max_tables / self.crew.count)
         about = self.store.title, self.store.created, games
         job = Job(self.plan, self.crew.use_cache, tables, file, *about)
-        hand = self.hands[name] = _Hand(name, file, asyncio.get_running_loop().time())
+        hand = self.hands[name] = _Hand(name, file, asyncio.get_running_loop().time() + FIRST)
         hand.worker = self.crew.transport(job, lambda m: self.events.put_nowait((name, m)))
 
     def _tell(self, name: str, *message: Any) -> None:
@@ -301,7 +306,9 @@ class Coordinator:
         self._leave(hand)
         rows = {row.id: row for row in self.store.episodes()}
         for turn in hand.turns:
-            self.turns.appendleft([rows[row.id] for row in turn])
+            again = [rows[row.id] for row in turn]
+            if any(row.status not in ENDED for row in again):
+                self.turns.appendleft(again)
         self.deaths += 1
         if self.deaths >= DEATHS:
             raise RunStopped(f"{DEATHS} workers died one after another", self.store.path)
@@ -321,6 +328,13 @@ class Coordinator:
 
     async def _dismiss(self, stopped: bool) -> None:
         """Wait until all workers have ended: once they have nothing to do, or calls are over."""
+        try:
+            await self._farewell(stopped)
+        finally:
+            for hand in self.hands.values():
+                hand.worker.kill()
+
+    async def _farewell(self, stopped: bool) -> None:
         calls, stops = self.run.counters.flights, -1
         for name, number in self.idle:
             self._tell(name, "turn", number, None)
