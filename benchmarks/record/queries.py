@@ -185,16 +185,11 @@ class Records:
         pairs = self._rows(_LISTED, json.dumps(prompt)) if listed else self._rows(_CHAINED, prompt)
         return [{"role": role or "", "content": text or ""} for role, text in pairs]
 
-    def chat(self, prompt: Any) -> Chat:
-        return Chat.of(self.messages(prompt))
-
-    def cells(self, kind: type, episode: int) -> list[Plain]:
-        """Return an episode's rows of a kind by column as they are written, in their order."""
-        names, table = list(TABLES[kind].types), TABLES[kind]
-        query = (
-            f"SELECT {', '.join(names)} FROM {table.name} WHERE episode = ? ORDER BY {table.key}"
-        )
-        return [dict(zip(names, row, strict=True)) for row in self._rows(query, episode)]
+    def cells(self, kind: type, episode: int) -> list[tuple[Any, ...]]:
+        """Return the columns of an episode's rows of a kind as they are written, in their order."""
+        names, table = ", ".join(TABLES[kind].types), TABLES[kind]
+        query = f"SELECT {names} FROM {table.name} WHERE episode = ? ORDER BY {table.key}"
+        return self._rows(query, episode)
 
     def parts(self) -> set[str]:
         """Return the names of workers' files that were taken over."""

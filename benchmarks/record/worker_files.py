@@ -17,7 +17,14 @@ from typing import Any, NamedTuple
 from llm_games.benchmarks.record import connection
 from llm_games.benchmarks.record.connection import NotARun, RunLocked
 from llm_games.benchmarks.record.queries import PARTS, Records
-from llm_games.benchmarks.record.schema import OVERFLOW, EpisodeRow, PartRow
+from llm_games.benchmarks.record.schema import (
+    OVERFLOW,
+    TABLES,
+    AttemptRow,
+    EpisodeRow,
+    NoteRow,
+    PartRow,
+)
 from llm_games.benchmarks.record.store import Store
 from llm_games.wrappers.clients.budget import Usage
 from llm_games.wrappers.clients.chat import Chat
@@ -26,42 +33,50 @@ from llm_games.wrappers.clients.tokens import Lengths
 ENDED = ("done", "void")
 
 
+PROMPT = list(TABLES[AttemptRow].types).index("prompt")
+CONTENT = list(TABLES[NoteRow].types).index("content")
+KIND = list(TABLES[NoteRow].types).index("kind")
+
+
 class Excerpt(NamedTuple):
-    """All that is recorded of an episode: columns as written by table, and the prompts in them."""
+    """All that is recorded of an episode: rows as written by table, and the prompts in them."""
 
     row: EpisodeRow
-    cells: Mapping[str, list[dict[str, Any]]]
+    cells: Mapping[str, list[tuple[Any, ...]]]
     chats: Mapping[int, Chat]
 
 
 def excerpt(records: Records, row: EpisodeRow, *tables: str) -> Excerpt:
     """Read an episode, or some of its tables alone."""
-    names = tables or tuple(PARTS)
-    cells = {name: records.cells(PARTS[name], row.id) for name in names}
-    chats = {prompt: records.chat(prompt) for prompt in _refused(cells)}
-    return Excerpt(row, cells, chats | (records.chats(row.id) if "attempts" in names else {}))
-
-
-def _refused(cells: Mapping[str, list[dict[str, Any]]]) -> list[int]:
-    """The prompts of overflows, which no attempt has."""
-    overflows = (note for note in cells.get("notes", ()) if note["kind"] == OVERFLOW)
-    return [json.loads(note["content"])["prompt"] for note in overflows]
+    cells = {name: records.cells(PARTS[name], row.id) for name in tables or PARTS}
+    answered = {int(attempt[PROMPT]) for attempt in cells.get("attempts", ())}
+    every = records.chats(row.id) if answered else {}
+    chats = {prompt: every[prompt] for prompt in sorted(answered)}
+    for note in cells.get("notes", ()):
+        if note[KIND] == OVERFLOW:  # no attempt has its prompt
+            prompt = json.loads(note[CONTENT])["prompt"]
+            chats[prompt] = Chat.of(records.messages(prompt))
+    return Excerpt(row, cells, chats)
 
 
 def adopt(store: Store, part: Excerpt) -> None:
     """Put an episode's rows in the place of those that the store has of it."""
     store.add(part.row, again=True)
     ids = {prompt: store.prompt(chat) for prompt, chat in part.chats.items()}
-    for name, kind in PARTS.items():
-        rows = [dict(cells) for cells in part.cells.get(name, ())]
-        for cells in rows:
-            if name == "attempts":
-                cells["prompt"] = json.dumps(ids[json.loads(cells["prompt"])])
-            elif name == "notes" and cells["kind"] == OVERFLOW:
-                content = json.loads(cells["content"])
-                cells["content"] = json.dumps(content | {"prompt": ids[content["prompt"]]})
-        store.drop(kind, part.row.id)
-        store.add_written(kind, ((part.row.id, *cells.values()) for cells in rows))
+
+    def renamed(name: str, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        if name == "attempts":
+            return *row[:PROMPT], str(ids[int(row[PROMPT])]), *row[PROMPT + 1 :]
+        if name == "notes" and row[KIND] == OVERFLOW:
+            about = json.loads(row[CONTENT])
+            text = json.dumps(about | {"prompt": ids[about["prompt"]]})
+            return *row[:CONTENT], text, *row[CONTENT + 1 :]
+        return row
+
+    for name, rows in part.cells.items():
+        store.drop(PARTS[name], part.row.id)
+        written = ((part.row.id, *renamed(name, row)) for row in rows)
+        store.add_written(PARTS[name], written)
 
 
 def folder(path: Path) -> Path:

@@ -22,10 +22,9 @@ from llm_games.benchmarks.record import worker_files
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.connection import RunExists
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.schema import EpisodeRow
+from llm_games.benchmarks.record.schema import TABLES, DecisionRow, EpisodeRow
 from llm_games.benchmarks.record.store import Store
 from llm_games.benchmarks.record.worker_files import ENDED, Excerpt, adopt, excerpt
-from llm_games.benchmarks.run.batches import batches
 from llm_games.benchmarks.run.conduct import RunConduct, RunStopped, closed
 from llm_games.benchmarks.run.leases import LeasedLedger, Leases, Limited
 from llm_games.benchmarks.run.plan import RunPlan, players
@@ -36,6 +35,7 @@ from llm_games.wrappers.together import ending
 BEAT = 1.0  # seconds between a worker's signs of life
 LEASE = 10.0  # seconds after the last one for which a worker is taken to live
 FIRST = 120.0  # seconds that its start may take beside
+BROKE = list(TABLES[DecisionRow].types).index("broke")
 DEATHS = 5  # of workers, one after another and no episode between, after which a run stops
 
 
@@ -162,8 +162,7 @@ class Worker:
                 run.rows[part.row.game.id, part.row.number] = part.row
             await run.store.durable()
             rows = [part.row for part in turn if part.row.status not in ENDED]
-            played = await run.batched(rows)
-            await run.tables([row for row in rows if row.id not in played])
+            await run.tables(rows)
             for part in turn:
                 del run.rows[part.row.game.id, part.row.number]
             self.send(("done", [row.id for row in rows]))
@@ -195,24 +194,23 @@ class Coordinator:
         self.deaths = 0
 
     async def play(self) -> None:
-        owed = self.run.owed()
-        self.turns.extend(self._turns(owed))
+        await self.run.whole(self._play(self.run.owed()))
+
+    async def _play(self, owed: list[EpisodeRow]) -> None:
+        """Play batches here, since their rows take longer than their moves; hand out the others."""
+        folder, played = worker_files.folder(self.store.path), await self.run.batched(owed)
+        self.turns.extend(self._turns([row for row in owed if row.id not in played]))
         try:
-            worker_files.folder(self.store.path).mkdir()
+            folder.mkdir()
         except FileExistsError:
-            where = worker_files.folder(self.store.path)
-            raise RunExists(f"{where} is there already, of another run: move it away") from None
-        await self.run.whole(self._conduct())
+            raise RunExists(f"{folder} is there already, of another run: move it away") from None
+        await self._conduct()
         worker_files.take_over_all(self.store)
         self.store.put_in_order()
 
     def _turns(self, owed: list[EpisodeRow]) -> Iterator[list[EpisodeRow]]:
-        """Each with the one before where players recall it."""
-        batched = set[int]()
-        for batch in batches(owed, self.run.games, self.run.players):
-            batched |= {row.id for row in batch.episodes}
-            yield batch.episodes
-        for turn in self.run.turns([row for row in owed if row.id not in batched]):
+        """Yield episodes to be played in order, with the one before where players recall it."""
+        for turn in self.run.turns(owed):
             first = self.run.rows.get((turn[0].game.id, turn[0].number - 1))
             series = self.run.games[turn[0].game.label].series
             yield [first, *turn] if series and first is not None else turn
@@ -296,7 +294,7 @@ class Coordinator:
             decisions = part.cells["decisions"]
             counters.played += 1
             counters.decisions += len(decisions)
-            counters.broke += sum(cells["broke"] for cells in decisions)
+            counters.broke += sum(cells[BROKE] for cells in decisions)
         await self.store.durable()
         hand.turns = [turn for turn in hand.turns if turn[-1].id != ids[-1]]
         self.run.watch(counters)
