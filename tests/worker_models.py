@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from dataclasses import replace
 
 from llm_games.wrappers.clients.mock import MockClient
 
@@ -18,7 +19,9 @@ class Counted:
         with open(os.environ["CALLS_FILE"], "a") as file:
             file.write(f"{request.kind}\n")
         await asyncio.sleep(float(os.environ["CALL_SECONDS"]))
-        return await self.inner.complete(request)
+        completion = await self.inner.complete(request)
+        tokens = {"tokens_in": request.messages.size // 4, "tokens_out": len(completion.text)}
+        return replace(completion, **tokens)
 
     async def close(self):
         pass

@@ -12,7 +12,7 @@ import traceback
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from math import ceil
 from pathlib import Path
@@ -30,6 +30,7 @@ from llm_games.benchmarks.run.leases import LeasedLedger, Leases, Limited
 from llm_games.benchmarks.run.plan import RunPlan, players
 from llm_games.errors import LLMGamesError
 from llm_games.wrappers.clients.flights import Flights, drained
+from llm_games.wrappers.clients.tokens import Lengths
 from llm_games.wrappers.together import ending
 
 BEAT = 1.0  # seconds between a worker's signs of life
@@ -41,7 +42,10 @@ DEATHS = 5  # of workers, one after another and no episode between, after which 
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker is started with: its file, and the run of `created` that it belongs to."""
+    """What a worker is started with: its file, and the run of `created` that it belongs to.
+
+    `lengths`: what is known of each model's replies, such as by its greeting.
+    """
 
     plan: RunPlan
     use_cache: bool
@@ -50,6 +54,7 @@ class Job:
     title: str
     created: str
     games: list[tuple[Any, ...]]
+    lengths: dict[str, Lengths]
 
 
 class Started(Protocol):
@@ -133,6 +138,7 @@ class Worker:
         shared.ledger = self.ledger = LeasedLedger(
             of_run.budget, of_run.prices, self._lease, self._give
         )
+        self.ledger.lengths.update(job.lengths)
         policies, none = players(job.plan, shared), [list[int]() for _ in job.games]
         try:
             config = {"run": job.created}
@@ -233,7 +239,9 @@ class Coordinator:
         file = worker_files.folder(self.store.path) / f"{name}.db"
         games = [(row.label, row.game, row.params, row.seats) for row in self.store.games()]
         tables = ceil(self.plan.max_tables / self.crew.count)
-        about = self.store.title, self.store.created, games
+        learnt = self.run.books.ledger.lengths.items()
+        lengths = {model: replace(of, seen=0) for model, of in learnt}
+        about = self.store.title, self.store.created, games, lengths
         job = Job(self.plan, self.crew.use_cache, tables, file, *about)
         hand = self.hands[name] = _Hand(name, file, asyncio.get_running_loop().time() + FIRST)
         hand.worker = self.crew.transport(job, lambda m: self.events.put_nowait((name, m)))
