@@ -1,7 +1,14 @@
 """Workers' files: whoever recorded what, and in whatever order, a run's file comes out the same."""
 
+import shutil
+
+import pytest
+
 import llm_games as lg
+from llm_games.benchmarks.record.connection import NotARun, RunLocked
 from llm_games.benchmarks.record.store import Store
+from llm_games.benchmarks.record.worker_files import folder, take_over, take_over_all
+from llm_games.wrappers.clients.budget import Usage
 from tests.run_rows import written
 
 RAW = {
@@ -29,3 +36,64 @@ def test_the_order_of_play_does_not_show(tmp_path):
     del rows["run"], others["run"]  # which name max_tables
     assert rows == others
     assert in_order(many)["prompts"] == others["prompts"]
+
+
+@pytest.fixture
+def run(tmp_path):
+    path = lg.run({**RAW, "seats": ["random"], "episodes": 1}, tmp_path / "run.db").path
+    folder(path).mkdir()
+    return path
+
+
+def workers_file(run, created):
+    """Return a file in which a worker has spent two calls, still open."""
+    games = [("public_goods", "public_goods", {}, ["a", "b"])]
+    store = Store.create(folder(run) / "1.db", "title", {"run": created}, games, [[]])
+    store.spend("model", "seat", Usage(2, 0, 10, 5))
+    return store
+
+
+def calls(run):
+    with Store.open(run) as store:
+        take_over_all(store)
+        return sum(usage.calls for usage in store.spent().values())
+
+
+def created(run):
+    with Store.open(run) as store:
+        return store.created
+
+
+def test_a_workers_file_counts_once(run, tmp_path):
+    """Also where the process that takes it over dies before it is deleted."""
+    workers_file(run, created(run)).close()
+    shutil.copytree(folder(run), tmp_path / "again")
+    with Store.open(run) as store:
+        take_over(store, folder(run) / "1.db")
+    shutil.rmtree(folder(run))
+    shutil.copytree(tmp_path / "again", folder(run))
+    assert calls(run) == 2
+    assert not folder(run).exists()
+    assert calls(run) == 2
+
+
+def test_files_that_do_not_belong_to_a_run_or_are_in_use_are_left_alone(run):
+    workers_file(run, "another time").close()
+    with pytest.raises(NotARun, match=r"1\.db is of another run than .*run\.db: move it away"):
+        calls(run)
+    (folder(run) / "1.db").unlink()
+    with workers_file(run, created(run)), pytest.raises(RunLocked, match="still waits for calls"):
+        calls(run)
+    assert (folder(run) / "1.db").exists()
+
+
+def test_a_file_that_was_never_begun_is_dropped(run):
+    (folder(run) / "1.db").touch()
+    assert calls(run) == 0
+    assert not folder(run).exists()
+
+
+def test_a_run_whose_last_files_are_not_taken_over_is_not_complete(run):
+    workers_file(run, created(run)).close()
+    lg.resume(run)
+    assert calls(run) == 2

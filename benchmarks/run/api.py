@@ -18,6 +18,7 @@ from llm_games.benchmarks.record.progress import run_progress
 from llm_games.benchmarks.record.queries import PARTS, Records
 from llm_games.benchmarks.record.recorded_games import games
 from llm_games.benchmarks.record.store import Store, check_free
+from llm_games.benchmarks.record.worker_files import folder
 from llm_games.benchmarks.run import conduct
 from llm_games.benchmarks.run.plan import Overrides, plan_of
 from llm_games.benchmarks.run.processes import by_processes
@@ -146,7 +147,7 @@ def resume(
         prolong(path, episodes)
         plan = plan.longer(episodes)
     with Records.open_readonly(path) as records:
-        if run_progress(records).complete:
+        if run_progress(records).complete and not folder(path).exists():
             return Results(path)
     by = by_processes(workers, plan, use_cache)
     with conduct.seated_players(plan, use_cache) as policies, _told_how_to_go_on(path):

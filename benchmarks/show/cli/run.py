@@ -170,6 +170,7 @@ def resume(
 ) -> None:
     """Finish a run that was interrupted, or prolong one; what is recorded is not asked again."""
     from llm_games.benchmarks.record.store import Records, Store
+    from llm_games.benchmarks.record.worker_files import folder
     from llm_games.benchmarks.run.plan import Overrides
     from llm_games.benchmarks.run.processes import by_processes
     from llm_games.benchmarks.run.resume import planned, prolong
@@ -183,7 +184,7 @@ def resume(
         plan = plan.longer(episodes)
     with Records.open_readonly(db) as records:
         owed = [e for e in records.episodes() if e.status in ("pending", "running")]
-    if owed:
+    if owed or folder(db).exists():
         silent = quiet or as_json
         with serve.guests_of(plan, db, browser, port=port, host=host) as served:
             by = by_processes(workers, served, not no_cache)
