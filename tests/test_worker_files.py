@@ -6,6 +6,8 @@ import pytest
 
 import llm_games as lg
 from llm_games.benchmarks.record.connection import NotARun, RunLocked
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.spending import Spending
 from llm_games.benchmarks.record.store import Store
 from llm_games.benchmarks.record.worker_files import folder, take_over, take_over_all
 from llm_games.wrappers.clients.budget import Usage
@@ -94,6 +96,12 @@ def test_a_file_that_was_never_begun_is_dropped(run):
 
 
 def test_a_run_whose_last_files_are_not_taken_over_is_not_complete(run):
-    workers_file(run, created(run)).close()
+    """And its books show already what its workers spent."""
+    with workers_file(run, created(run)), Records.open_readonly(run) as records:
+        assert Spending(records).total.calls == 0  # nothing is written yet
+    with Records.open_readonly(run) as records:
+        assert Spending(records).total.calls == 2
     lg.resume(run)
     assert calls(run) == 2
+    with Records.open_readonly(run) as records:
+        assert Spending(records).total.calls == 2

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from llm_games.benchmarks.record import connection
-from llm_games.benchmarks.record.connection import NotARun, RunLocked
+from llm_games.benchmarks.record.connection import NotARun, RunLocked, StoreError
 from llm_games.benchmarks.record.queries import PARTS, Records
 from llm_games.benchmarks.record.schema import (
     OVERFLOW,
@@ -86,6 +86,17 @@ def folder(path: Path) -> Path:
 
 def part_files(path: Path) -> list[Path]:
     return sorted(folder(path).glob("*.db"))
+
+
+def spent_so_far(records: Records) -> dict[tuple[str, str], Usage]:
+    """What a run's calls came to by model and seat, with those of workers that are still there."""
+    total, taken = records.spent(), records.parts()
+    for file in part_files(records.path):
+        with suppress(StoreError), Records.open_readonly(file) as part:  # it may just be deleted
+            if file.name not in taken and part.config.get("run") == records.created:
+                for pair, usage in part.spent().items():
+                    total.setdefault(pair, Usage()).add(usage)
+    return total
 
 
 def take_over(store: Store, file: Path) -> dict[tuple[str, str], Usage]:
