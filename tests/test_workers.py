@@ -14,6 +14,7 @@ import llm_games as lg
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.worker_files import folder
+from llm_games.benchmarks.run import workers
 from llm_games.benchmarks.run.conduct import RunStopped
 from tests.run_rows import written
 from tests.test_worker_files import RAW, in_order
@@ -43,10 +44,10 @@ def spent(path):
         return sum(usage.calls for usage in records.spent().values())
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_rows_are_those_of_one_process(workers, alone, calls, tmp_path):
+@pytest.mark.parametrize("count", [1, 2])
+def test_rows_are_those_of_one_process(count, alone, calls, tmp_path):
     rows, first = alone
-    path = lg.run(ALL, tmp_path / "many.db", workers=workers).path
+    path = lg.run(ALL, tmp_path / "many.db", workers=count).path
     assert written(path) == rows
     assert calls() == 2 * first
     assert not folder(path).exists()
@@ -71,6 +72,23 @@ def test_a_killed_worker_is_replaced(alone, calls, tmp_path, monkeypatch):
     assert without_spending(written(path)) == without_spending(rows)
     assert calls() - first == spent(path)
     assert 0 <= spent(path) - first <= 2 * 24  # at most, what was under way: 8 tables of 3 seats
+
+
+@pytest.mark.long
+def test_a_frozen_worker_is_replaced(alone, calls, tmp_path, monkeypatch):
+    rows, first = alone
+    monkeypatch.setenv("CALL_SECONDS", "0.05")
+    monkeypatch.setattr(workers, "LEASE", 3.0)
+    path = tmp_path / "many.db"
+    run = threading.Thread(target=lg.run, args=(ALL, path), kwargs={"workers": 2})
+    run.start()
+    while calls() < first * 1.3:
+        time.sleep(0.005)
+    os.kill(active_children()[0].pid, signal.SIGSTOP)
+    run.join(60)
+    assert not run.is_alive()
+    assert without_spending(written(path)) == without_spending(rows)
+    assert calls() - first <= spent(path)  # some may have been entered, and not sent
 
 
 PLAY = """
