@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -137,6 +138,29 @@ def test_what_workers_cannot_play(tmp_path):
             {**ALL, "seats": [{"player": lambda observation: 1, "name": "mine"}]}, path, workers=2
         )
     assert not path.exists()
+
+
+def test_a_cluster_that_is_not_there(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer():
+            with server.accept()[0] as client:
+                client.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        threading.Thread(target=answer).start()
+        for address, fault in (
+            (f"127.0.0.1:{port}", "what answers is none"),
+            ("127.0.0.1:1", "Connection refused"),
+            ("ray://host:10001", "HOST:PORT"),
+        ):
+            begun = time.monotonic()
+            with pytest.raises(ConfigError, match=fault):
+                lg.run(ALL, tmp_path / "run.db", workers=2, ray=address)
+            assert time.monotonic() - begun < 5
+    with pytest.raises(ConfigError, match="say how many workers"):
+        lg.run(ALL, tmp_path / "run.db", ray="127.0.0.1:6379")
+    assert not (tmp_path / "run.db").exists()
 
 
 def test_a_run_that_is_stopped_waits_for_its_calls(calls, tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count, islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from llm_games.benchmarks.record.connection import RunExists, RunLocked, Unwrita
 from llm_games.benchmarks.record.lock import RunLock
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.schema import TABLES, Plain
-from llm_games.benchmarks.record.writer import Writer
+from llm_games.benchmarks.record.writer import Rows, Writer
 from llm_games.questions import MISSING, Action
 from llm_games.registry import rulebook
 from llm_games.wrappers.clients.budget import Usage
@@ -122,6 +122,15 @@ class Store(Records):
         """Add rows of an episode's table by what is written, its id first: of many at once."""
         statement = f"INSERT {TABLES[row].into}"
         for values in columns:
+            self._writer.add(statement, values)
+
+    def copy_to(self, send: Callable[[Rows], Awaitable[Any]]) -> None:
+        """Have all that is written from now on sent to a copy as well, which `replay` it."""
+        self._writer.copy = send
+
+    def replay(self, rows: Rows) -> None:
+        """Add what another store has sent."""
+        for statement, values in rows:
             self._writer.add(statement, values)
 
     def begin(self, episode: int) -> None:

@@ -8,6 +8,7 @@ workers and carries messages, tuples, both ways; that is all that differs betwee
 from __future__ import annotations
 
 import asyncio
+import pickle
 import traceback
 import uuid
 from collections import deque
@@ -56,6 +57,11 @@ class Job:
     games: list[tuple[Any, ...]]
     lengths: dict[str, Lengths]
 
+    def create(self, path: Path) -> Store:
+        """Begin a worker's file, without episodes."""
+        none = [list[int]() for _ in self.games]
+        return Store.create(path, self.title, {"run": self.created}, self.games, none)
+
 
 class Started(Protocol):
     """A worker, as its coordinator has it."""
@@ -94,10 +100,15 @@ class Crew:
 
 # -- the worker's side -----------------------------------------------------------------------------
 class Worker:
-    """Plays what it is handed; `send` takes its messages, `receive` those of the coordinator."""
+    """Plays what it is handed; `send` takes its messages, `receive` those of the coordinator.
 
-    def __init__(self, job: Job, send: Callable[[tuple[Any, ...]], None]) -> None:
-        self.job, self.send = job, send
+    `copied`: rows are sent as they are written, since its coordinator cannot read its file.
+    """
+
+    def __init__(
+        self, job: Job, send: Callable[[tuple[Any, ...]], None], copied: bool = False
+    ) -> None:
+        self.job, self.send, self.copied = job, send, copied
         self.calls = Flights()
         self.ledger: LeasedLedger | None = None
         self._answers: dict[int, asyncio.Future[Any]] = {}
@@ -109,16 +120,16 @@ class Worker:
             self.calls.stop()
         elif kind == "recall" and self.ledger is not None:
             self.ledger.recall(*rest)
-        elif kind in ("turn", "grant", "refuse"):
+        elif kind in ("turn", "grant", "refuse", "copied"):
             answer = self._answers.pop(rest[0])
             if not answer.done():
                 answer.set_result(rest[-1])
 
-    async def ask(self, kind: str, *about: Any) -> Any:
+    def ask(self, kind: str, *about: Any) -> asyncio.Future[Any]:
         number = next(self._numbers)
         self._answers[number] = answer = asyncio.get_running_loop().create_future()
         self.send((kind, number, *about))
-        return await answer
+        return answer
 
     async def work(self) -> None:
         """Play until nothing is left, and say of an error what it is."""
@@ -139,10 +150,11 @@ class Worker:
             of_run.budget, of_run.prices, self._lease, self._give
         )
         self.ledger.lengths.update(job.lengths)
-        policies, none = players(job.plan, shared), [list[int]() for _ in job.games]
+        policies = players(job.plan, shared)
         try:
-            config = {"run": job.created}
-            with Store.create(job.path, job.title, config, job.games, none) as store:
+            with job.create(job.path) as store:
+                if self.copied:
+                    store.copy_to(lambda rows: self.ask("rows", rows))
                 run = RunConduct(store, job.plan, policies, lambda _: None, self.calls)
                 await drained(run.whole(self._tables(run)), self.calls)
         finally:
@@ -172,6 +184,17 @@ class Worker:
             for part in turn:
                 del run.rows[part.row.game.id, part.row.number]
             self.send(("done", [row.id for row in rows]))
+
+
+def portable(message: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A message as it can be sent: an error that cannot is what it says."""
+    if message[0] == "error":
+        try:
+            pickle.loads(pickle.dumps(message[1]))
+        except Exception:
+            error = message[1]
+            return "error", LLMGamesError(f"{type(error).__name__}: {error}")
+    return message
 
 
 # -- the coordinator's side ------------------------------------------------------------------------
