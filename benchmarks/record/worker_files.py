@@ -144,13 +144,14 @@ def _take(store: Store, part: Records, spent: Mapping[tuple[str, str], Usage]) -
         store.spend(*pair, usage)
     lengths = store.learnt()
     for model, learnt in part.learnt().items():
-        store.learn(model, _both(lengths.get(model), learnt))
+        store.learn(model, both(lengths.get(model), learnt))
     number = 1 + max((row.number for row in store.limits()), default=-1)
     for count, limit in enumerate(part.limits(), number):
         store.add(replace(limit, number=count))
 
 
-def _both(first: Lengths | None, second: Lengths) -> Lengths:
+def both(first: Lengths | None, second: Lengths) -> Lengths:
+    """What two have learnt of a model's replies."""
     if first is None:
         return second
     return Lengths(

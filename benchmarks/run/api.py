@@ -103,9 +103,10 @@ def run(
     used. `workers` are processes that play it; None: this one plays. They are of the cluster of Ray
     whose head is at `ray`, HOST:PORT, if that is given. Overrides win over the file:
     ``seats``, ``games``, ``episodes``, ``seed``, ``scoring``, ``params`` and ``talk`` of all games,
-    ``cache``, ``budget_calls`` and the like, or a setting of players that ask a language model,
-    such as ``temperature``. In place of names of players, clients, tools and games there may be
-    objects: what stands in a module is recorded as ``module:Name``, see `resume` for others.
+    ``cache``, ``budget_calls`` and the like, ``part`` (``1/2``: the first of two, for ``llm-games
+    merge``), or a setting of players that ask a language model, such as ``temperature``. In place
+    of names of players, clients, tools and games there may be objects: what stands in a module is
+    recorded as ``module:Name``, see `resume` for others.
     Raises ConfigError: the run cannot be played as it is described; RunExists, Unwritable: the
     file cannot be used; RunStopped: the models cannot be reached any more, or the budget is spent.
     """

@@ -114,6 +114,9 @@ def run(
     baselines: common.Baselines = True,
     workers: Workers = None,
     ray: RayHead = None,
+    part: Annotated[
+        str | None, value("K/N", "play the K-th of N parts of it, for llm-games merge")
+    ] = None,
     quiet: common.Quiet = False,
     browser: serve.Browser = False,
     port: serve.Port = None,
@@ -129,6 +132,7 @@ def run(
     from llm_games.benchmarks.run.processes import by_workers
 
     named = "episodes", "seed", "prompts", "reasoning", "persona", "scoring", "base_url", "max_wait"
+    named = *named, "part"
     options = {name: context.params[name] for name in named} | costs(context)
     options |= {"memory": _number(memory), "temperature": _number(temperature)}
     options |= {"params": values_of("--param", params), "talk": values_of("--talk", talk)}
