@@ -11,13 +11,12 @@ from llm_games.benchmarks.record.connection import RunLocked, StoreError
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.schema import EpisodeRow, RunRow
 from llm_games.benchmarks.record.store import Store, check_free
-from llm_games.benchmarks.record.worker_files import ENDED, adopt, both, excerpt, folder
+from llm_games.benchmarks.record.worker_files import ENDED, Part, both, folder
 from llm_games.errors import BadParameter
 from llm_games.wrappers.clients.budget import Usage
 
 OWN = "part", "budget", "cache", "prices"  # settings that parts of a run may have apart
 RANKS = "pending", "running", "void", "done"
-TOGETHER = 1000  # rows of episodes that are written at once
 
 
 class OtherRun(StoreError):
@@ -116,13 +115,13 @@ def _begun(half: Path, first: Records) -> Store:
 
 
 def _copy(store: Store, owners: list[tuple[Records, EpisodeRow]]) -> None:
-    for number, (part, row) in enumerate(owners, 1):
+    ids: dict[Path, list[int]] = {}
+    for part, row in owners:
+        store.add(row)
         if row.status != "pending":
-            adopt(store, excerpt(part, row))
-        else:
-            store.add(row, again=True)
-        if not number % TOGETHER:
-            store.flush()
+            ids.setdefault(part.path, []).append(row.id)
+    for file, episodes in ids.items():
+        Part(store, file).take_at_once(episodes)
 
 
 def _described(parts: list[Records]) -> RunRow:

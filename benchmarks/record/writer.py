@@ -10,11 +10,12 @@ from contextlib import contextmanager, suppress
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from llm_games.benchmarks.record.connection import RunLocked, transaction, translated
 from llm_games.benchmarks.record.lock import RunLock
 
+T = TypeVar("T")
 Rows = list[tuple[str, Sequence[Any]]]
 """Statements with their values, in order."""
 SOON = 0.03  # seconds for which rows wait for others, if nobody waits for them
@@ -79,6 +80,11 @@ class Writer:
             if self._copied is not None:
                 await asyncio.shield(self._copied)
 
+    def apart(self, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
+        """Have something done to the database by itself, after all that was added before."""
+        rows, self._added = self._added, []
+        return self._thread.submit(self._do_apart, rows, work)
+
     def flush(self) -> None:
         """Write all that was added, and wait; Unwritable, RunLocked: the rest stays safe."""
         self._hand_over().result()
@@ -109,6 +115,11 @@ class Writer:
             for statement, added in groupby(self._unwritten, key=itemgetter(0)):
                 self._database.executemany(statement, map(itemgetter(1), added))
         self._unwritten.clear()
+
+    def _do_apart(self, rows: Rows, work: Callable[[sqlite3.Connection], T]) -> T:
+        self._commit(rows)
+        with translated(self.path):
+            return work(self._database)
 
     def _leave(self) -> None:
         with translated(self.path):

@@ -22,10 +22,9 @@ from typing import Any, Protocol
 from llm_games.benchmarks.record import worker_files
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.connection import RunExists
-from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.schema import TABLES, DecisionRow, EpisodeRow
+from llm_games.benchmarks.record.schema import EpisodeRow
 from llm_games.benchmarks.record.store import Store
-from llm_games.benchmarks.record.worker_files import ENDED, Excerpt, adopt, excerpt
+from llm_games.benchmarks.record.worker_files import ENDED, Excerpt, Part, adopt, excerpt
 from llm_games.benchmarks.run.conduct import RunConduct, RunStopped, closed
 from llm_games.benchmarks.run.leases import LeasedLedger, Leases, Limited
 from llm_games.benchmarks.run.plan import RunPlan, players
@@ -37,7 +36,6 @@ from llm_games.wrappers.together import ending
 BEAT = 1.0  # seconds between a worker's signs of life
 LEASE = 10.0  # seconds after the last one for which a worker is taken to live
 FIRST = 120.0  # seconds that its start may take beside
-BROKE = list(TABLES[DecisionRow].types).index("broke")
 DEATHS = 5  # of workers, one after another and no episode between, after which a run stops
 
 
@@ -206,7 +204,7 @@ class _Hand:
     file: Path
     last_sign: float
     worker: Any = None
-    records: Records | None = None
+    part: Part | None = None
     turns: list[list[EpisodeRow]] = field(default_factory=list)
 
 
@@ -235,7 +233,6 @@ class Coordinator:
             raise RunExists(f"{folder} is there already, of another run: move it away") from None
         await self._conduct()
         worker_files.take_over_all(self.store)
-        self.store.put_in_order()
 
     def _turns(self, owed: list[EpisodeRow]) -> Iterator[list[EpisodeRow]]:
         """Yield episodes to be played in order, with the one before where players recall it."""
@@ -317,16 +314,12 @@ class Coordinator:
         return excerpt(self.store, row, *(("notes",) if row.status in ENDED else ()))
 
     async def _done(self, hand: _Hand, ids: list[int]) -> None:
-        hand.records = hand.records or Records.open_readonly(hand.file)
+        hand.part = hand.part or Part(self.store, hand.file)
+        decisions, broke = await hand.part.take(ids)
         counters, self.deaths = self.run.counters, 0
-        for row in hand.records.episodes(ids):
-            part = excerpt(hand.records, row)
-            adopt(self.store, part)
-            decisions = part.cells["decisions"]
-            counters.played += 1
-            counters.decisions += len(decisions)
-            counters.broke += sum(cells[BROKE] for cells in decisions)
-        await self.store.durable()
+        counters.played += len(ids)
+        counters.decisions += decisions
+        counters.broke += broke
         hand.turns = [turn for turn in hand.turns if turn[-1].id != ids[-1]]
         self.run.watch(counters)
 
@@ -346,11 +339,9 @@ class Coordinator:
     def _leave(self, hand: _Hand) -> None:
         """Take over what is left of a worker that is gone."""
         del self.hands[hand.name]
-        if hand.records is not None:
-            hand.records.close()
         if hand.file.exists():
             ledger = self.run.books.ledger
-            for pair, usage in worker_files.take_over(self.store, hand.file).items():
+            for pair, usage in worker_files.take_over(self.store, hand.file, hand.part).items():
                 ledger.book(*pair, usage)
             ledger.lengths.update(self.store.learnt())
         self.leases.gone(hand.name)
