@@ -10,6 +10,7 @@ import asyncio
 import json
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -33,6 +34,7 @@ from llm_games.wrappers.clients.chat import Chat
 from llm_games.wrappers.clients.tokens import Lengths
 
 ENDED = ("done", "void")
+PATIENCE = 5.0  # seconds for which a worker that lives is waited for
 
 
 PROMPT = list(TABLES[AttemptRow].types).index("prompt")
@@ -202,7 +204,7 @@ def take_over(store: Store, file: Path, part: Part | None = None) -> dict[tuple[
         with Records.open_readonly(file) as records:
             if records.config.get("run") != store.created:
                 raise NotARun(f"{file} is of another run than {store.path}: move it away")
-            if holder := records.holder():
+            if holder := _holder(records):
                 raise RunLocked(
                     f"{holder} still waits for calls of {store.path}; wait until it ends or stop "
                     "it, then resume"
@@ -220,6 +222,14 @@ def take_over(store: Store, file: Path, part: Part | None = None) -> dict[tuple[
     for ending in ("", "-wal", "-shm", "-journal"):
         Path(f"{file}{ending}").unlink(missing_ok=True)
     return spent
+
+
+def _holder(records: Records) -> str | None:
+    """Who has a worker's file, once those whose coordinator has just died had time to end."""
+    until = time.monotonic() + PATIENCE
+    while (holder := records.holder()) is not None and time.monotonic() < until:
+        time.sleep(PATIENCE / 50)
+    return holder
 
 
 def _begun(file: Path) -> bool:

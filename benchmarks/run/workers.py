@@ -206,6 +206,7 @@ class _Hand:
     worker: Any = None
     part: Part | None = None
     turns: list[list[EpisodeRow]] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)  # episodes to be taken over
 
 
 class Coordinator:
@@ -249,7 +250,10 @@ class Coordinator:
             while self.turns or any(hand.turns for hand in self.hands.values()):
                 hand, kind, about = await self._event()
                 if hand is not None:
-                    await self._heed(hand, kind, about)
+                    self._heed(hand, kind, about)
+                if self.events.empty():
+                    for hand in [*self.hands.values()]:
+                        await self._take(hand)
             stopped = False
         finally:
             await self._dismiss(stopped)
@@ -284,12 +288,12 @@ class Coordinator:
                 other.worker.kill()
         return hand, kind, about
 
-    async def _heed(self, hand: _Hand, kind: str, about: list[Any]) -> None:
+    def _heed(self, hand: _Hand, kind: str, about: list[Any]) -> None:
         """Do what a worker's message asks for."""
         if kind == "next":
             self.idle.append((hand.name, *about))
         elif kind == "done":
-            await self._done(hand, *about)
+            hand.ended += about[0]
         elif kind == "lease":
             self.leases.ask(hand.name, *about)
         elif kind == "give":
@@ -313,14 +317,18 @@ class Coordinator:
             return Excerpt(row, {}, {})
         return excerpt(self.store, row, *(("notes",) if row.status in ENDED else ()))
 
-    async def _done(self, hand: _Hand, ids: list[int]) -> None:
+    async def _take(self, hand: _Hand) -> None:
+        """Take over what has ended at a worker: all at once, since each commit takes its time."""
+        if not (ids := hand.ended):
+            return
+        hand.ended = []
         hand.part = hand.part or Part(self.store, hand.file)
         decisions, broke = await hand.part.take(ids)
         counters, self.deaths = self.run.counters, 0
         counters.played += len(ids)
         counters.decisions += decisions
         counters.broke += broke
-        hand.turns = [turn for turn in hand.turns if turn[-1].id != ids[-1]]
+        hand.turns = [turn for turn in hand.turns if turn[-1].id not in ids]
         self.run.watch(counters)
 
     def _lost(self, hand: _Hand) -> None:
