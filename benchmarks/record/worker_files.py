@@ -106,6 +106,8 @@ def spent_so_far(records: Records) -> dict[tuple[str, str], Usage]:
 class Part:
     """A worker's file, of which a run's takes rows: SQLite copies them, as they are written.
 
+    Of an episode of which the run has steps, what comes from the last of them on is taken.
+
     Prompts keep their numbers, beside those of others, and are put together by `put_in_order`:
     those that begin one have the part's number, below 0, for a parent.
     """
@@ -115,7 +117,7 @@ class Part:
         self._copied = {"messages": 0, "prompts": 0}  # the last of each
 
     async def take(self, ids: Sequence[int]) -> tuple[int, int]:
-        """Take some episodes that have ended; return their decisions, and how many broke rules."""
+        """Take what is new of some episodes; return their decisions, and how many broke rules."""
         return await asyncio.wrap_future(self.store.apart(lambda base: self._take(base, ids)))
 
     def take_at_once(self, ids: Sequence[int]) -> None:
@@ -154,9 +156,9 @@ COPY = {
     "SELECT p.id + :base, iif(p.parent = 0, -:number, p.parent + :base), m.id "
     "FROM {part}.prompts p JOIN {part}.messages theirs ON theirs.id = p.message "
     "JOIN messages m ON m.hash = theirs.hash WHERE p.id > :last AND p.id <= :newest",
-    "episodes": "UPDATE episodes SET (status, reason, started, ended) = "
-    "(SELECT e.status, e.reason, e.started, e.ended FROM {part}.episodes e "
-    "WHERE e.id = episodes.id) WHERE id IN (SELECT value FROM json_each(:ids))",
+    "episodes": "UPDATE main.episodes SET (status, reason, started, ended) = "
+    "(p.status, p.reason, p.started, p.ended) FROM {part}.episodes p "
+    "WHERE p.id = episodes.id AND p.id IN (SELECT value FROM json_each(:ids))",
 }
 CHANGED = {
     ("attempts", "prompt"): "CAST(CAST(prompt AS INTEGER) + :base AS TEXT)",
@@ -166,15 +168,18 @@ CHANGED = {
 
 
 def _copies() -> Iterator[str]:
+    yield "CREATE TEMP TABLE IF NOT EXISTS since (episode INTEGER PRIMARY KEY, step INTEGER)"
+    yield "DELETE FROM since"
+    last = "(SELECT max(step) FROM main.steps WHERE episode = value)"
+    yield f"INSERT INTO since SELECT value, coalesce({last}, 0) FROM json_each(:ids)"
     for row in PARTS.values():
         table = TABLES[row]
         names = ["episode", *table.types]
-        shown = ", ".join(CHANGED.get((table.name, name), name) for name in names)
-        some = "WHERE episode IN (SELECT value FROM json_each(:ids))"
-        yield f"DELETE FROM {table.name} {some}"
+        shown = ", ".join(CHANGED.get((table.name, name), f"p.{name}") for name in names)
         yield (
-            f"INSERT INTO {table.name} ({', '.join(names)}) "
-            f"SELECT {shown} FROM {{part}}.{table.name} {some}"
+            f"INSERT OR REPLACE INTO main.{table.name} ({', '.join(names)}) SELECT {shown} "
+            f"FROM since JOIN {{part}}.{table.name} p "
+            "ON p.episode = since.episode AND p.step >= since.step"
         )
 
 

@@ -36,6 +36,7 @@ from llm_games.wrappers.together import ending
 BEAT = 1.0  # seconds between a worker's signs of life
 LEASE = 10.0  # seconds after the last one for which a worker is taken to live
 FIRST = 120.0  # seconds that its start may take beside
+LOOK = 3.0  # seconds after which what is being played shows in the run's file
 DEATHS = 5  # of workers, one after another and no episode between, after which a run stops
 
 
@@ -220,6 +221,7 @@ class Coordinator:
         self.idle: deque[tuple[str, int]] = deque()  # questions for turns
         self.turns: deque[list[EpisodeRow]] = deque()
         self.deaths = 0
+        self.next_look = 0.0
 
     async def play(self) -> None:
         await self.run.whole(self._play(self.run.owed()))
@@ -254,6 +256,7 @@ class Coordinator:
                 if self.events.empty():
                     for hand in [*self.hands.values()]:
                         await self._take(hand)
+                await self._look()
             stopped = False
         finally:
             await self._dismiss(stopped)
@@ -291,6 +294,7 @@ class Coordinator:
     def _heed(self, hand: _Hand, kind: str, about: list[Any]) -> None:
         """Do what a worker's message asks for."""
         if kind == "next":
+            hand.part = hand.part or Part(self.store, hand.file)
             self.idle.append((hand.name, *about))
         elif kind == "done":
             hand.ended += about[0]
@@ -319,10 +323,9 @@ class Coordinator:
 
     async def _take(self, hand: _Hand) -> None:
         """Take over what has ended at a worker: all at once, since each commit takes its time."""
-        if not (ids := hand.ended):
+        if not (ids := hand.ended) or hand.part is None:
             return
         hand.ended = []
-        hand.part = hand.part or Part(self.store, hand.file)
         decisions, broke = await hand.part.take(ids)
         counters, self.deaths = self.run.counters, 0
         counters.played += len(ids)
@@ -330,6 +333,16 @@ class Coordinator:
         counters.broke += broke
         hand.turns = [turn for turn in hand.turns if turn[-1].id not in ids]
         self.run.watch(counters)
+
+    async def _look(self) -> None:
+        """Now and then, take over what was played of episodes that go on, for who reads the run."""
+        if asyncio.get_running_loop().time() < self.next_look:
+            return
+        for hand in [*self.hands.values()]:
+            ids = [row.id for turn in hand.turns for row in turn if row.status not in ENDED]
+            if hand.part is not None and ids:
+                await hand.part.take(ids)
+        self.next_look = asyncio.get_running_loop().time() + LOOK
 
     def _lost(self, hand: _Hand) -> None:
         """Let others go on where a worker that died has been."""
