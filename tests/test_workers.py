@@ -216,7 +216,6 @@ def test_what_goes_on_is_seen(going_on, tmp_path):
     [game] = look(going_on).games
     assert game.statuses["running"] == 2
     assert look(going_on).state == "live"
-    build([going_on], tmp_path / "report.html", baselines=False)
     with Records.open_readonly(going_on) as records:
         row = next(row for row in records.episodes() if row.status == "running")
         chats, attempts = records.chats(row.id), records.attempts(row.id)
@@ -224,3 +223,4 @@ def test_what_goes_on_is_seen(going_on, tmp_path):
         assert records.messages(attempts[0].prompt)
     with pytest.raises(RunLocked, match="is being written by process"):
         lg.resume(going_on, workers=2)
+    build([going_on], tmp_path / "report.html", baselines=False)

@@ -176,9 +176,13 @@ def _copies() -> Iterator[str]:
         table = TABLES[row]
         names = ["episode", *table.types]
         shown = ", ".join(CHANGED.get((table.name, name), f"p.{name}") for name in names)
+        yield (  # before, since OR REPLACE takes longer
+            f"DELETE FROM main.{table.name} WHERE episode IN (SELECT episode FROM since) AND "
+            f"step >= (SELECT step FROM since s WHERE s.episode = {table.name}.episode)"
+        )
         yield (
-            f"INSERT OR REPLACE INTO main.{table.name} ({', '.join(names)}) SELECT {shown} "
-            f"FROM since JOIN {{part}}.{table.name} p "
+            f"INSERT INTO main.{table.name} ({', '.join(names)}) SELECT {shown} "
+            f"FROM since CROSS JOIN {{part}}.{table.name} p "
             "ON p.episode = since.episode AND p.step >= since.step"
         )
 
