@@ -2,14 +2,17 @@
 
 import time
 
+import numpy as np
 import pytest
 
 import llm_games as lg
+from llm_games.baselines.crossplay import crossplay, payoffs
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.run import conduct
 from llm_games.benchmarks.run.batches import batches
 from llm_games.benchmarks.run.conduct import seated_players, start
 from llm_games.benchmarks.run.plan import plan_of
+from llm_games.registry import rulebook
 from tests.run_rows import written
 
 SMALL_ROOM = {"layout": "small", "players": 4, "max_rounds": 2}
@@ -87,10 +90,10 @@ def test_who_is_batched(tmp_path):
 
 @pytest.mark.long
 def test_batches_are_many_times_as_fast(tmp_path, monkeypatch):
-    """By CPU time a game; 10 times on a quiet machine (2,000 games alone, 100,000 in batches)."""
+    """By CPU time a game; 10 times with rows on a quiet machine, and hundreds of times as sums."""
+    params = {"players": 4, "rounds": 10}
 
     def seconds(name, games):
-        params = {"players": 4, "rounds": 10}
         raw = {"game": "public_goods", "seats": ["rational", *["random"] * 3], "params": params}
         begun = time.process_time()
         lg.run({"episodes": games, "games": [raw]}, tmp_path / f"{name}.db")
@@ -98,5 +101,28 @@ def test_batches_are_many_times_as_fast(tmp_path, monkeypatch):
 
     seconds("first", 2)  # what is imported
     together = seconds("together", 5000)
+    rules, begun = rulebook("public_goods", **params), time.process_time()
+    payoffs(rules, ["rational", "random"], np.array([[1, 3]]), range(100_000))
+    sums = (time.process_time() - begun) / 100_000
     monkeypatch.setattr(conduct, "batches", lambda *_: iter(()))
-    assert seconds("alone", 500) > 6 * together
+    alone = seconds("alone", 500)
+    assert alone > 6 * together
+    assert alone > 80 * sums
+
+
+def test_sums_are_those_of_the_games_one_by_one(tmp_path, monkeypatch):
+    """Of a cross-play, whose payoffs without a run are sums alone."""
+    monkeypatch.setattr(conduct, "batches", lambda *_: iter(()))
+    game, names = {"params": {"players": 3, "rounds": 4}}, ["rational", "random"]
+    raw = {"game": "public_goods", "players": names, "episodes": 6, **game}
+    with Records.open_readonly(lg.run(raw, tmp_path / "run.db").path) as records:
+        paid, episodes = records.payoffs(), records.episodes()
+    seeds = [row.seed for row in episodes if row.game.id == 1]
+    rules = rulebook("public_goods", **game["params"])
+    cross = crossplay(rules, names, seeds)
+    for row, counts in enumerate(cross.counts):
+        mine = [episode for episode in episodes if episode.game.id == row + 1]
+        assert sorted(mine[0].game.seats) == sorted(np.repeat(names, counts).tolist())
+        for episode, earned in zip(mine, cross.earned[row].T.tolist(), strict=True):
+            by_place = np.argsort(episode.seating)
+            assert np.array(paid[episode.id])[by_place].tolist() == earned

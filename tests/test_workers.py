@@ -8,7 +8,9 @@ import sys
 import threading
 import time
 from multiprocessing import active_children
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import llm_games as lg
@@ -224,3 +226,78 @@ def test_what_goes_on_is_seen(going_on, tmp_path):
     with pytest.raises(RunLocked, match="is being written by process"):
         lg.resume(going_on, workers=2)
     build([going_on], tmp_path / "report.html", baselines=False)
+
+
+def large(folder, episodes):
+    """A run with talk, planning, series, a cache and all limits: 93 answers an episode."""
+    (folder / "cache").mkdir(parents=True)
+    planner = MODEL | {"strategy": "adaptive", "learning": True, "temperature": 0}
+    goods = {"game": "public_goods", "params": {"players": 3, "rounds": 5}}
+    limits = "calls", "tokens", "calls_per_seat", "tokens_per_seat", "money", "money_per_seat"
+    return {
+        "title": "large",
+        "episodes": episodes,
+        "cache": str(folder / "cache" / "replies.db"),
+        "budget": dict.fromkeys(limits, 10**9),
+        "prices": {"counted": {"input": 1.0, "output": 2.0}},
+        "seats": [MODEL],
+        "games": [
+            goods | {"label": "talk", "talk": {"turns": 1}},
+            goods | {"label": "series", "series": True},
+            goods | {"label": "planning", "seats": [planner], "series": True},
+            goods | {"label": "rules", "seats": ["random"]},
+        ],
+    }
+
+
+def without_cache(rows):
+    """Each run has a file of its own for replies."""
+    return {**rows, "run": [str(row).replace(row[2], "") for row in rows["run"]]}
+
+
+@pytest.mark.nightly
+def test_all_tables_are_those_of_one_process(night, calls, tmp_path, monkeypatch):
+    """32,000 answers at night."""
+    monkeypatch.setenv("CALLS_FILE", os.devnull)
+    episodes = night(10, 345)
+    alone = lg.run(large(tmp_path / "0", episodes), tmp_path / "0.db").path
+    rows = without_cache(in_order(alone))
+    for count in (1, 2, 3):
+        path = tmp_path / f"{count}.db"
+        lg.run(large(tmp_path / str(count), episodes), path, workers=count)
+        assert without_cache(written(path)) == rows
+
+
+@pytest.mark.nightly
+def test_whoever_is_killed_whenever(night, alone, calls, tmp_path, monkeypatch):
+    """Workers or, each second time, their coordinator: nothing that was answered is asked again."""
+    rows, first = alone
+    monkeypatch.setenv("CALL_SECONDS", "0.02")
+    for moment in range(night(4, 50)):
+        path, before = tmp_path / f"{moment}.db", calls()
+        share = np.random.default_rng(moment).random()
+        with subprocess.Popen([sys.executable, "-c", PLAY, path]) as play:
+            while calls() - before < first * share:
+                assert play.poll() is None
+                time.sleep(0.002)
+            if moment % 2:
+                play.kill()
+            else:
+                kill_a_worker(play.pid, moment)
+        if moment % 2:
+            lg.resume(path, workers=3)
+        assert without_spending(written(path)) == without_spending(rows)
+        assert 0 <= spent(path) - (calls() - before) <= 2  # entered, and not sent
+        assert spent(path) - first <= 24
+
+
+def kill_a_worker(coordinator, number):
+    """None if all have just ended."""
+    children = Path(f"/proc/{coordinator}/task/{coordinator}/children").read_text().split()
+    there = [pid for pid in children if b"spawn_main" in command_of(pid)]
+    if there:
+        os.kill(int(there[number % len(there)]), signal.SIGKILL)
+
+
+def command_of(pid):
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
