@@ -133,6 +133,31 @@ def test_one_process_goes_on_where_workers_were(alone, calls, tmp_path):
     assert {**mine, "run": 0} == {**rows, "run": 0}  # its budget is in the configuration
 
 
+FULL = """
+import resource, sys, llm_games as lg
+from tests.test_workers import ALL
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
+    try:
+        lg.run(ALL, sys.argv[1], workers=2)
+    except lg.errors.LLMGamesError as error:
+        print(type(error).__name__, error, *error.__notes__)
+"""
+
+
+def test_a_folder_that_is_full(alone, calls, tmp_path):
+    """Limits of files stand for it: what was recorded before is there, and the run goes on."""
+    rows, first = alone
+    path = tmp_path / "many.db"
+    command = [sys.executable, "-c", FULL, path]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Unwritable")
+    assert f"with: llm-games resume {path}" in done.stdout
+    lg.resume(path, workers=2)
+    assert without_spending(written(path)) == without_spending(rows)
+    assert calls() - first <= spent(path) <= first + 24
+
+
 def test_what_workers_cannot_play(tmp_path):
     path = tmp_path / "run.db"
     with pytest.raises(ConfigError, match="at least 1: got 0"):

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from llm_games.benchmarks.record import worker_files
 from llm_games.benchmarks.record.checked_table import ConfigError
-from llm_games.benchmarks.record.connection import RunExists
+from llm_games.benchmarks.record.connection import SAFE, RunExists, Unwritable
 from llm_games.benchmarks.record.schema import EpisodeRow
 from llm_games.benchmarks.record.store import Store
 from llm_games.benchmarks.record.worker_files import ENDED, Excerpt, Part, adopt, excerpt
@@ -136,6 +136,9 @@ class Worker:
             await self._play()
         except asyncio.CancelledError:
             pass  # it was stopped
+        except Unwritable as error:  # no file to resume, as it says
+            fault = str(error).partition(SAFE)[0].replace(str(self.job.path), "a worker's file")
+            self.send(("error", Unwritable(fault)))
         except Exception as error:
             if not isinstance(error, LLMGamesError):  # such as of somebody's own player
                 error.add_note(traceback.format_exc())
@@ -234,6 +237,8 @@ class Coordinator:
             folder.mkdir()
         except FileExistsError:
             raise RunExists(f"{folder} is there already, of another run: move it away") from None
+        except OSError as error:
+            raise Unwritable(f"{folder} cannot be made ({error.strerror})") from None
         await self._conduct()
         worker_files.take_over_all(self.store)
 
