@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 import llm_games as lg
+from llm_games.baselines import crossplay as crossplay_module
 from llm_games.baselines.crossplay import crossplay, payoffs
+from llm_games.baselines.players import make_player
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.run import conduct
 from llm_games.benchmarks.run.batches import batches
 from llm_games.benchmarks.run.conduct import seated_players, start
 from llm_games.benchmarks.run.plan import plan_of
+from llm_games.errors import BadParameter
 from llm_games.registry import rulebook
 from tests.run_rows import written
 
@@ -108,6 +111,16 @@ def test_batches_are_many_times_as_fast(tmp_path, monkeypatch):
     alone = seconds("alone", 500)
     assert alone > 6 * together
     assert alone > 80 * sums
+
+
+def test_processes_play_the_same_cross_play(monkeypatch):
+    """Batch for batch, of which there are three."""
+    monkeypatch.setattr(crossplay_module, "TOGETHER", 20)
+    rules, names = rulebook("public_goods", players=3, rounds=4), ["rational", "random"]
+    alone = crossplay(rules, names, range(15)).earned
+    assert crossplay(rules, names, range(15), workers=2).earned.tobytes() == alone.tobytes()
+    with pytest.raises(BadParameter, match="by their names alone"):
+        crossplay(rules, ["random", make_player("rational")], range(15), workers=2)
 
 
 def test_sums_are_those_of_the_games_one_by_one(tmp_path, monkeypatch):
