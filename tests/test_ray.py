@@ -18,7 +18,7 @@ from llm_games.benchmarks.record.worker_files import folder
 from llm_games.benchmarks.run import ray_workers, workers
 from tests.run_rows import written
 from tests.test_worker_files import in_order
-from tests.test_workers import ALL, spent, without_spending
+from tests.test_workers import ALL, large, spent, without_cache, without_spending
 
 # Sockets on this machine alone, which Ray decides when it is imported.
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
@@ -91,6 +91,13 @@ def test_rows_are_those_of_one_process(address, alone, place, tmp_path):
     assert written(path) == rows
     assert calls(place) - before == first
     assert not folder(path).exists()
+
+
+def test_all_tables_are_those_of_one_process(address, place, tmp_path):
+    """With talk, planning, series, a cache and all limits."""
+    rows = in_order(lg.run(large(tmp_path / "alone", 3), tmp_path / "alone.db").path)
+    lg.run(large(tmp_path / "many", 3), tmp_path / "many.db", workers=3, ray=address)
+    assert without_cache(written(tmp_path / "many.db")) == without_cache(rows)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])

@@ -254,10 +254,11 @@ def test_what_goes_on_is_seen(going_on, tmp_path):
 
 
 def large(folder, episodes):
-    """A run with talk, planning, series, a cache and all limits: 93 answers an episode."""
+    """A run with talk, planning, series, a cache and all limits: 30 answers and more an episode."""
     (folder / "cache").mkdir(parents=True)
     planner = MODEL | {"strategy": "adaptive", "learning": True, "temperature": 0}
     goods = {"game": "public_goods", "params": {"players": 3, "rounds": 5}}
+    series = {"series": True, "episodes": min(episodes, 20)}
     limits = "calls", "tokens", "calls_per_seat", "tokens_per_seat", "money", "money_per_seat"
     return {
         "title": "large",
@@ -268,8 +269,8 @@ def large(folder, episodes):
         "seats": [MODEL],
         "games": [
             goods | {"label": "talk", "talk": {"turns": 1}},
-            goods | {"label": "series", "series": True},
-            goods | {"label": "planning", "seats": [planner], "series": True},
+            goods | series | {"label": "series"},
+            goods | series | {"label": "planning", "seats": [planner]},
             goods | {"label": "rules", "seats": ["random"]},
         ],
     }
@@ -284,7 +285,7 @@ def without_cache(rows):
 def test_all_tables_are_those_of_one_process(night, calls, tmp_path, monkeypatch):
     """32,000 answers at night."""
     monkeypatch.setenv("CALLS_FILE", os.devnull)
-    episodes = night(10, 345)
+    episodes = night(10, 1025)
     alone = lg.run(large(tmp_path / "0", episodes), tmp_path / "0.db").path
     rows = without_cache(in_order(alone))
     for count in (1, 2, 3):
