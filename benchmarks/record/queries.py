@@ -73,8 +73,8 @@ class Records:
     def games(self) -> list[schema.GameRow]:
         return self._read(schema.GameRow)
 
-    def episodes(self) -> list[schema.EpisodeRow]:
-        """Return all episodes, game by game."""
+    def episodes(self, ids: Sequence[int] | None = None) -> list[schema.EpisodeRow]:
+        """Return all episodes, or those of some ids, game by game."""
         games = {game.id: game for game in self.games()}
 
         def game(number: int) -> schema.GameRow:
@@ -84,8 +84,14 @@ class Records:
             return games[number]
 
         # Equal values are one object: a run may have many episodes.
-        loads = dict.fromkeys(("seating", "given", "edition"), cache(json.loads))
-        episodes = self._read(schema.EpisodeRow, loads={"game": game, "status": intern, **loads})
+        loads: dict[str, Callable[[Any], Any]] = dict.fromkeys(
+            ("seating", "given", "edition"), cache(json.loads)
+        )
+        some = (
+            () if ids is None else ("WHERE id IN (SELECT value FROM json_each(?))", json.dumps(ids))
+        )
+        loads |= {"game": game, "status": intern}
+        episodes = self._read(schema.EpisodeRow, *some, loads=loads)
         for row in episodes:
             if sorted(row.seating) != [*range(len(row.game.seats))]:
                 raise self.damaged(
@@ -178,6 +184,16 @@ class Records:
         listed = isinstance(prompt, list)
         pairs = self._rows(_LISTED, json.dumps(prompt)) if listed else self._rows(_CHAINED, prompt)
         return [{"role": role or "", "content": text or ""} for role, text in pairs]
+
+    def cells(self, kind: type, episode: int) -> list[tuple[Any, ...]]:
+        """Return the columns of an episode's rows of a kind as they are written, in their order."""
+        names, table = ", ".join(TABLES[kind].types), TABLES[kind]
+        query = f"SELECT {names} FROM {table.name} WHERE episode = ? ORDER BY {table.key}"
+        return self._rows(query, episode)
+
+    def parts(self) -> set[str]:
+        """Return the names of workers' files that were taken over."""
+        return {row.name for row in self._read(schema.PartRow)}
 
     # -- what came since a reader was here last, of many episodes at a time: see `_SINCE` ----------
     def decided_since(self, first: Mapping[int, int], steps: int) -> list[tuple[Any, ...]]:

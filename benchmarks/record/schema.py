@@ -88,7 +88,7 @@ class Relation:
         columns, strict = ",\n  ".join(lines), "STRICT" if key == "id" else "STRICT, WITHOUT ROWID"
         self.sql = f"CREATE TABLE {name} (\n  {columns}\n) {strict}"
         names = [*(["episode"] if episode else []), *self.types]
-        self._into = f"INTO {name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+        self.into = f"INTO {name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
 
     @cached_property
     def checks(self) -> list[tuple[str, Callable[[Any], bool]]]:
@@ -119,7 +119,7 @@ class Relation:
     def insert(self, row: Any, *episode: int, again: bool = False) -> tuple[str, list[Any]]:
         """Return the statement that writes a row (`again`: over one of its key) and its values."""
         how = "INSERT OR REPLACE" if again else "INSERT"
-        return f"{how} {self._into}", [*episode, *self.written(row).values()]
+        return f"{how} {self.into}", [*episode, *self.written(row).values()]
 
 
 TABLES: dict[Any, Relation] = {}  # by the class of their rows
@@ -349,6 +349,13 @@ class LengthsRow:
     sent: bool
     most: int
     counted: bool
+
+
+@table("parts", "name")
+class PartRow:
+    """A worker's file of which all was taken over into this one; only while such files are left."""
+
+    name: str
 
 
 @table("limits", "began, number")

@@ -30,6 +30,7 @@ from llm_games.benchmarks.record.editions import maker
 from llm_games.benchmarks.record.lock import BEAT
 from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow
 from llm_games.benchmarks.record.store import Store, plain_action, timestamp
+from llm_games.benchmarks.record.worker_files import take_over_all
 from llm_games.benchmarks.run.batches import Batch, batches
 from llm_games.benchmarks.run.plan import PlannedGame, RunPlan, check, players
 from llm_games.benchmarks.run.resume import EpisodeRecord, recalled
@@ -104,11 +105,14 @@ class Counters:
 Watcher = Callable[[Counters], None]
 
 
+Conductor = Callable[["RunConduct"], Coroutine[Any, Any, None]]
+
+
 def start(plan: RunPlan, path: str | Path) -> Store:
     return Store.create(
         path,
         title=plan.title,
-        config=plan.model_dump(),
+        config=plan.model_dump() | ({"part": plan.part} if plan.part else {}),
         games=[(g.label, g.game, g.params, [seat.name for seat in g.seats]) for g in plan.games],
         seeds=[game.seeds for game in plan.games],
         seatings=[game.seatings() for game in plan.games],
@@ -139,8 +143,10 @@ def play_run(
     policies: Mapping[str, Policy],
     watch: Watcher = lambda _: None,
     resumed: bool = False,
+    *,
+    by: Conductor | None = None,
 ) -> None:
-    """Play all episodes that are not finished, and wait for the end.
+    """Play all episodes that are not finished, and wait for the end; by others if there is a `by`.
 
     The file is opened once all models have answered, but first if it is resumed, so that what was
     spent is known. `policies` are by `PlannedSeat.key`; `watch` is called after every step. Calls
@@ -163,10 +169,12 @@ def play_run(
                 path = store.path
                 for guest in joined:
                     store.add(schema.GuestRow(*guest), again=True)
-                run = _RunConduct(store, plan, policies, watch, calls)
+                if resumed:
+                    take_over_all(store)
+                run = RunConduct(store, plan, policies, watch, calls)
                 if resumed:
                     await drained(check(policies), calls)
-                await drained(run.play(), calls)
+                await drained(run.play() if by is None else by(run), calls)
         except BudgetExceeded as error:
             flag = f"--budget-{error.limit.replace('_', '-')}"
             more = f"{links} {flag} MORE".strip()
@@ -177,20 +185,33 @@ def play_run(
         except ClientError as error:
             raise RunStopped(str(error), path, links) from None
         finally:
-            for policy in policies.values():
-                if isinstance(policy, LLMPolicy):
-                    await policy.client.close()
+            await closed(policies)
 
-    # Python's search for cyclic garbage halts all tables at once: it shall be rare, and not go
-    # through what was there before (packages and the like).
+    with few_searches():
+        _anywhere(main(), calls)
+
+
+@contextmanager
+def few_searches() -> Iterator[None]:
+    """Have Python search for cyclic garbage rarely, and not in what is there (packages and so on).
+
+    A search halts all tables at once.
+    """
     thresholds = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)
     try:
-        _anywhere(main(), calls)
+        yield
     finally:
         gc.set_threshold(*thresholds)
         gc.unfreeze()
+
+
+async def closed(policies: Mapping[str, Policy]) -> None:
+    """Close the connections of players that ask models."""
+    for policy in policies.values():
+        if isinstance(policy, LLMPolicy):
+            await policy.client.close()
 
 
 def _anywhere(work: Coroutine[Any, Any, None], calls: Flights) -> None:
@@ -309,7 +330,7 @@ class _Books:
 
     def learn(self, model: str) -> None:
         self._written_lengths[model] = lengths = replace(self.ledger.lengths[model])
-        self.store.add(schema.LengthsRow(model, **vars(lengths)), again=True)
+        self.store.learn(model, lengths)
 
     def write(self) -> None:
         for pair in self.ledger.pairs:
@@ -323,7 +344,9 @@ class _Books:
                 self.store.add(row, again=True)
 
 
-class _RunConduct:
+class RunConduct:
+    """A run while it is played."""
+
     def __init__(
         self,
         store: Store,
@@ -343,6 +366,7 @@ class _RunConduct:
             plan.links.seat_of = self.link
         self.games = {game.label: game for game in plan.games}
         self.rules: dict[str, Rulebook] = {}  # one object for all that are alike
+        self.rows: dict[tuple[int, int], EpisodeRow] = {}
 
     def seat(self, caller: Who) -> str:
         """The seat as configured, under whose name a call is booked."""
@@ -356,33 +380,48 @@ class _RunConduct:
         row = self.records[caller.episode].row
         return self.links[row.game.label][row.seating[caller.seat]]
 
-    async def play(self) -> None:
-        """Play what is not finished; the first error stops all tables."""
+    def owed(self) -> list[EpisodeRow]:
+        """Read which episodes are not finished; `rows` are all, by game and number."""
         episodes = self.store.episodes()
         self.rows = {(row.game.id, row.number): row for row in episodes}
-        owed = [episode for episode in episodes if episode.status in ("pending", "running")]
-        self.counters.episodes, self.counters.played = len(episodes), len(episodes) - len(owed)
+        left = [row for row in episodes if row.status in ("pending", "running")]
+        owed, played = self.plan.of_part(left), len(episodes) - len(left)
+        self.counters.episodes, self.counters.played = len(owed) + played, played
         self.watch(self.counters)
-        gate = asyncio.Semaphore(self.plan.max_tables)
+        return owed
+
+    def turns(self, owed: list[EpisodeRow]) -> list[list[EpisodeRow]]:
+        """Sort episodes into what is played one after another: those of a series together."""
+        turns: dict[tuple[int, int], list[EpisodeRow]] = {}
+        for row in sorted(owed, key=lambda e: (e.number, e.game.id)):
+            series = self.games[row.game.label].series
+            turns.setdefault((-1 if series else row.number, row.game.id), []).append(row)
+        return list(turns.values())
+
+    async def play(self) -> None:
+        """Play what is not finished; the first error stops all tables."""
+        await self.whole(self._play(self.owed()))
+
+    async def whole(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do all of a run's work, with its books and its lock kept until the end."""
         alive = asyncio.create_task(self._stay_alive())
         try:
-            played = await self._batches(owed)
-            turns: dict[tuple[int, int], list[EpisodeRow]] = {}  # those of a series together
-            for row in sorted(owed, key=lambda e: (e.number, e.game.id)):
-                if row.id not in played:
-                    series = self.games[row.game.label].series
-                    turns.setdefault((-1 if series else row.number, row.game.id), []).append(row)
-            async with asyncio.TaskGroup() as tables:
-                for turn in turns.values():
-                    await gate.acquire()
-                    table = tables.create_task(ending(self._tables(turn)))
-                    table.add_done_callback(lambda _: gate.release())
+            await work
         except BaseException as error:
             raise first(error) from None
         finally:
             alive.cancel()
             self.books.write()
             self.books.ledger.journal = None
+
+    async def _play(self, owed: list[EpisodeRow]) -> None:
+        gate = asyncio.Semaphore(self.plan.max_tables)
+        played = await self.batched(owed)
+        async with asyncio.TaskGroup() as tables:
+            for turn in self.turns([row for row in owed if row.id not in played]):
+                await gate.acquire()
+                table = tables.create_task(ending(self.tables(turn)))
+                table.add_done_callback(lambda _: gate.release())
 
     async def _stay_alive(self) -> None:
         """Keep the run's lock while a step takes long."""
@@ -391,7 +430,8 @@ class _RunConduct:
             self.books.write()
             await self.store.durable()
 
-    async def _batches(self, owed: list[EpisodeRow]) -> set[int]:
+    async def batched(self, owed: list[EpisodeRow]) -> set[int]:
+        """Play those that can be played in batches; return their ids."""
         played = set[int]()
         for batch in batches(owed, self.games, self.players):
             with self.store.whole():
@@ -405,15 +445,19 @@ class _RunConduct:
     def _play_batch(self, batch: Batch) -> None:
         for row in batch.episodes:
             self.store.begin(row.id)
-        for row, step, decisions in batch.play():
-            for written in (step, *decisions):
-                self.store.add(written, row.id)
-            self.counters.decisions += len(decisions)
-            self.counters.broke += sum(decision.broke for decision in decisions)
+        ids, steps, decisions = [row.id for row in batch.episodes], list[Any](), list[Any]()
+        for columns in batch.play():
+            steps += columns.steps(ids)
+            decisions += columns.decisions(ids)
+            self.counters.broke += int(columns.outcome.broke[columns.asked].sum())
+        self.counters.decisions += len(decisions)
+        self.store.add_written(schema.StepRow, sorted(steps))
+        self.store.add_written(schema.DecisionRow, sorted(decisions))
         for row, over in zip(batch.episodes, batch.over.tolist(), strict=True):
             self.store.end(row.id, None if over else not_ended(self.games[row.game.label]))
 
-    async def _tables(self, turn: list[EpisodeRow]) -> None:
+    async def tables(self, turn: list[EpisodeRow]) -> None:
+        """Play episodes one after another."""
         for row in turn:
             game, alike = self.games[row.game.label], f"{row.game.label}\0{row.params}"
             if alike not in self.rules:
@@ -441,7 +485,7 @@ class _RunConduct:
 class _Record(EpisodeRecord):
     """One episode's record: what it holds is played again, what is new is added."""
 
-    def __init__(self, run: _RunConduct, row: EpisodeRow) -> None:
+    def __init__(self, run: RunConduct, row: EpisodeRow) -> None:
         super().__init__(run.store, row)
         self.run, self.store = run, run.store
         self._noted = Counter({slot: len(overflows) for slot, overflows in self.overflows.items()})

@@ -25,6 +25,7 @@ from llm_games.baselines.players import (
 )
 from llm_games.baselines.seat_rotation import rotated, uneven
 from llm_games.benchmarks.record.checked_table import ConfigError, Settings, checked
+from llm_games.benchmarks.record.schema import EpisodeRow
 from llm_games.benchmarks.run import config
 from llm_games.benchmarks.run.config import Config, load, parse
 from llm_games.benchmarks.run.python_objects import written
@@ -37,6 +38,7 @@ from llm_games.talk import Talk
 from llm_games.wrappers.clients import budget as books
 from llm_games.wrappers.clients.base import Chat, Client, ClientError, Request, Sampling
 from llm_games.wrappers.clients.cache import ReplyCache
+from llm_games.wrappers.clients.metered import PLACES
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.clients.stack import Shared, add_layers, layers
 from llm_games.wrappers.guest_seat import KINDS
@@ -165,6 +167,8 @@ class RunPlan(Settings):
     budget: config.BudgetSettings = config.BudgetSettings()
     prices: dict[str, config.PriceSettings] = Field(default_factory=dict)
     games: list[PlannedGame]
+    part: str | None = Field(default=None, exclude=True)
+    """K/N: this file has the K-th of N parts of the episodes, see `llm-games merge`"""
     objects: dict[str, Any] = Field(default_factory=dict, exclude=True, repr=False)
     """by label, objects that seats need and that cannot be found by a name; not written down"""
     guests: config.GuestSettings = config.GuestSettings()
@@ -229,12 +233,40 @@ class RunPlan(Settings):
             raise ConfigError(f"the run has {fewest} episodes of each game already, not {episodes}")
         return self.model_copy(update={"games": games})
 
+    def of_part(self, rows: Iterable[EpisodeRow]) -> list[EpisodeRow]:
+        """The episodes of this part of the run; a series is in one part."""
+        if self.part is None:
+            return list(rows)
+        series = {game.label for game in self.games if game.series}
+        number, count = map(int, self.part.split("/"))
+
+        def turn(row: EpisodeRow) -> int:
+            return row.game.id + (0 if row.game.label in series else row.number)
+
+        return [row for row in rows if turn(row) % count == number - 1]
+
     def with_patience(self, max_wait: float | None) -> RunPlan:
         """`max_wait`: seconds that a call waits for a server; None: as planned."""
         plan = self._copy()
         for seat in plan.seats:
             if max_wait is not None and seat.has_layers:
                 seat.client["max_wait"] = max_wait
+        return plan
+
+    def divided(self, workers: int) -> RunPlan:
+        """For one of several workers: its part of what servers allow; ConfigError: too little."""
+        plan = self._copy()
+        for seat in plan.seats:
+            rates = "requests_per_minute", "tokens_per_minute"
+            allowed = {k: v for k, v in seat.client.items() if k in (*rates, "max_in_flight") and v}
+            if allowed:
+                allowed.setdefault("max_in_flight", PLACES)
+            for name, bound in allowed.items():
+                if bound < workers:
+                    raise ConfigError(
+                        f"{name} = {bound} of {seat.name} cannot be divided by {workers} workers"
+                    )
+                seat.client[name] = bound // workers
         return plan
 
     def _copy(self) -> RunPlan:
@@ -274,7 +306,7 @@ class Overrides:
     `seats` are player specs, one for all seats or one for each; they replace a game's own seats, or
     their ``default`` alone. `games` are names or labels. `params` and `talk` are of all games,
     `settings` of all players that ask a language model; ``base_url`` of those at a server. `budget`
-    has limits; `own` has objects by label, see `RunPlan.objects`.
+    has limits; `own` has objects by label, see `RunPlan.objects`; `part` is K/N.
     """
 
     seats: Sequence[str] = ()
@@ -288,6 +320,7 @@ class Overrides:
     cache: str | None = None
     budget: Mapping[str, Any] = field(default_factory=dict)
     own: Mapping[str, Any] = field(default_factory=dict)
+    part: str | None = None
 
     @classmethod
     def of(cls, **arguments: Any) -> Overrides:
@@ -348,6 +381,13 @@ def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None 
     return resolve(parse(raw, name), name, overrides)
 
 
+def _part(text: str | None) -> str | None:
+    number, _, count = ("1/1" if text is None else text).partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise ConfigError(f"a part of a run is K/N, such as 1/2 and 2/2: got {text!r}")
+    return text
+
+
 def resolve(file: Config, source: str, overrides: Overrides | None = None) -> RunPlan:
     """Build every game and look up every player's settings; `ConfigError` says what cannot be."""
     overrides = overrides or Overrides()
@@ -370,7 +410,8 @@ def resolve(file: Config, source: str, overrides: Overrides | None = None) -> Ru
     if double is not None:
         raise ConfigError(f"{source}: two games are called {double!r}; give one another label")
     same = {name: getattr(file, name) for name in RunPlan.model_fields.keys() & vars(file).keys()}
-    plan = RunPlan(**same | {"games": games}).with_costs(overrides)
+    about = {"games": games, "part": _part(overrides.part)}
+    plan = RunPlan(**same | about).with_costs(overrides)
     if guests := plan.guest_kinds():
         _check_links(plan, source)
         if file.vary:

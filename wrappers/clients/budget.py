@@ -25,6 +25,9 @@ class BudgetExceeded(LLMGamesError):
         super().__init__(message)
         self.limit = limit
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BudgetExceeded, (self.limit, str(self))
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -136,6 +139,8 @@ class Ledger:
     (see `seat_of`, which a run may replace), and by `pairs` of both; `lengths` is of replies.
     """
 
+    elsewhere = False  # whether others decide when a budget has ended
+
     def __init__(
         self, budget: Budget | None = None, prices: Mapping[str, Price] | None = None
     ) -> None:
@@ -197,7 +202,9 @@ class Ledger:
         """
         while True:
             needed = estimate()
-            if needed is not None:
+            if await self.extended(seat, needed):
+                continue
+            if needed is not None and not self.elsewhere:
                 self._stop = self._stop or next(self._excesses(seat, needed, False), None)
             if self._stop and not self._held.calls:
                 raise BudgetExceeded(*self._stop)
@@ -209,6 +216,10 @@ class Ledger:
         for held in (self._held, self._held_of["seat", seat], self._held_of["model", model]):
             held.add(needed)
         return needed
+
+    async def extended(self, seat: str, needed: Usage | None) -> bool:
+        """Test whether these books, a part of others, got more for a call that needs so much."""
+        return False
 
     def release(self, model: str, seat: str, held_usage: Usage) -> None:
         for held in (self._held, self._held_of["seat", seat], self._held_of["model", model]):

@@ -18,6 +18,7 @@ from llm_games.benchmarks.show.cli.common import PLAIN, console, say, value, val
 
 if TYPE_CHECKING:
     from llm_games.benchmarks.record.store import Store
+    from llm_games.benchmarks.run.conduct import Conductor
     from llm_games.benchmarks.run.plan import RunPlan
 
 ReportTo = Annotated[Path | None, value("DIR", "write a report there after the run", "--report")]
@@ -32,6 +33,12 @@ PerSeat = Annotated[int | None, value("N", "so many for each seat of a game")]
 MoneyPerSeat = Annotated[float | None, value("X", "so much for each seat of a game")]
 MaxWait = Annotated[
     float | None, value("S", "seconds for which one call waits for its server in all (600)")
+]
+Workers = Annotated[
+    int | None, value("N", "processes that play it, each with its share of limits; by default 1")
+]
+RayHead = Annotated[
+    str | None, value("HOST:PORT", "head of a Ray cluster that has the workers; else they are here")
 ]
 Assigned = Annotated[
     list[str] | None,
@@ -105,6 +112,11 @@ def run(
     report_to: ReportTo = None,
     open_it: common.OpenIt = False,
     baselines: common.Baselines = True,
+    workers: Workers = None,
+    ray: RayHead = None,
+    part: Annotated[
+        str | None, value("K/N", "play the K-th of N parts of it, for llm-games merge")
+    ] = None,
     quiet: common.Quiet = False,
     browser: serve.Browser = False,
     port: serve.Port = None,
@@ -117,9 +129,10 @@ def run(
     from llm_games.benchmarks.record.store import check_free
     from llm_games.benchmarks.run.conduct import fresh, start
     from llm_games.benchmarks.run.plan import Overrides, plan_of
+    from llm_games.benchmarks.run.processes import by_workers
 
     named = "episodes", "seed", "prompts", "reasoning", "persona", "scoring", "base_url", "max_wait"
-    options = {name: context.params[name] for name in named} | costs(context)
+    options = {name: context.params[name] for name in (*named, "part")} | costs(context)
     options |= {"memory": _number(memory), "temperature": _number(temperature)}
     options |= {"params": values_of("--param", params), "talk": values_of("--talk", talk)}
     overrides = Overrides.of(seats=seat, games=game, **options)
@@ -132,7 +145,8 @@ def run(
     check_free(path)
     _check_report(path, context.params)
     with serve.guests_of(plan, path, browser, port=port, host=host) as served:
-        carry_out(lambda: start(served, path), path, served, not no_cache, quiet or as_json)
+        by = by_workers(workers, served, not no_cache, ray)
+        carry_out(lambda: start(served, path), path, served, not no_cache, quiet or as_json, by=by)
     _finish(path, context.params)
 
 
@@ -155,6 +169,8 @@ def resume(
     report_to: ReportTo = None,
     open_it: common.OpenIt = False,
     baselines: common.Baselines = True,
+    workers: Workers = None,
+    ray: RayHead = None,
     quiet: common.Quiet = False,
     browser: serve.Browser = False,
     port: serve.Port = None,
@@ -162,7 +178,9 @@ def resume(
 ) -> None:
     """Finish a run that was interrupted, or prolong one; what is recorded is not asked again."""
     from llm_games.benchmarks.record.store import Records, Store
+    from llm_games.benchmarks.record.worker_files import folder
     from llm_games.benchmarks.run.plan import Overrides
+    from llm_games.benchmarks.run.processes import by_workers
     from llm_games.benchmarks.run.resume import planned, prolong
 
     with Records.open_readonly(db) as records:
@@ -174,10 +192,11 @@ def resume(
         plan = plan.longer(episodes)
     with Records.open_readonly(db) as records:
         owed = [e for e in records.episodes() if e.status in ("pending", "running")]
-    if owed:
+    if owed or folder(db).exists():
         silent = quiet or as_json
         with serve.guests_of(plan, db, browser, port=port, host=host) as served:
-            carry_out(lambda: Store.open(db), db, served, not no_cache, silent, resumed=True)
+            by = by_workers(workers, served, not no_cache, ray)
+            carry_out(lambda: Store.open(db), db, served, not no_cache, silent, resumed=True, by=by)
     elif not as_json:
         say(f"{db} is complete, nothing is left to play")
     _finish(db, context.params)
@@ -243,7 +262,9 @@ def carry_out(
     plan: RunPlan,
     use_cache: bool,
     quiet: bool,
+    *,
     resumed: bool = False,
+    by: Conductor | None = None,
 ) -> None:
     """Play what is left; turn an early end into its message and exit code."""
     from llm_games.benchmarks.record.checked_table import ConfigError
@@ -274,7 +295,7 @@ def carry_out(
             say(line)
         try:
             with progress(console(stderr=True), quiet) as watch:
-                play_run(open_store, plan, policies, watch, resumed)
+                play_run(open_store, plan, policies, watch, resumed, by=by)
         except KeyboardInterrupt as stop:
             ended = isinstance(stop, Terminated)
             how = "terminated" if ended else "interrupted"
