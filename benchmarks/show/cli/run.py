@@ -235,6 +235,10 @@ def _dry_run(plan: RunPlan, as_json: bool) -> None:
     terminal = console()
     terminal.print(f"{plan.title}, seed {plan.seed}: {_seat_counts(plan)}", **PLAIN)
     terminal.print(estimate_table(rows))
+    if plan.batched:
+        waves = max(row.chain for row in rows)
+        say_waves = f"{waves} waves or more, each of a day at most"
+        terminal.print(f"In batches, at half the price: {say_waves}", **PLAIN)
     for line in budget_lines(budget, rows):
         terminal.print(line, **PLAIN)
     clients = [list(layers(p.client))[-1] for p in policies.values() if isinstance(p, LLMPolicy)]
