@@ -26,6 +26,7 @@ ROUNDS = 3
 def server(monkeypatch):
     monkeypatch.setattr(waves, "QUIET", 0.1)
     monkeypatch.setattr(waves, "LOOKS", (0.02, 0.1))
+    monkeypatch.setattr(waves, "QUEUED", 0.05)
     monkeypatch.setattr(batch_services, "LOOK", 0.05)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-key")
     running = BatchServer()
@@ -259,6 +260,31 @@ def test_as_many_batches_are_under_way_as_are_allowed(server, tmp_path, monkeypa
     lg.run(raw(seat(server, max_in_flight=2)), tmp_path / "a.db")
     assert max(sizes) == 2
     assert {len(batch["answers"]) for batch in server.batches} <= {*range(1, 11)}
+
+
+def test_a_batch_that_is_too_much_for_the_queue_is_divided(server, tmp_path, monkeypatch):
+    server.fails, sizes, enter = 10**9, [], server.enter
+
+    def queue(kind, lines, about):
+        sizes.append(len(lines))
+        server.refuses = [LATER] * (len(lines) > 10)
+        return enter(kind, lines, about)
+
+    monkeypatch.setattr(server, "enter", queue)
+    path = lg.run(raw(seat(server)), tmp_path / "a.db").path
+    assert sizes == [32, 16, 8, 8, 16, 8, 8] * ROUNDS
+    assert usage(path).failures == 0
+
+
+def test_a_budget_that_ends_between_batches(server, tmp_path):
+    server.fails = 10**9
+    path = tmp_path / "a.db"
+    with pytest.raises(RunStopped, match="--budget-calls MORE"):
+        lg.run(raw(seat(server)), path, budget_calls=40)
+    lg.resume(path, budget_calls=1000)
+    assert [len(batch["answers"]) for batch in server.batches][:2] == [32, 8]
+    assert set(server.lines.values()) == {1}
+    assert usage(path).calls == 32 * ROUNDS
 
 
 def test_two_seats_of_one_model_share_waves(server, tmp_path):

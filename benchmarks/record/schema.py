@@ -358,7 +358,7 @@ class WaveRow:
 
 @table("lines", "number")
 class LineRow:
-    """A call in a batch, until its answer is booked; `name`: episode, step, seat, number of call.
+    """A call in a batch, until its answer is booked; `name`: see `line_name`.
 
     `digest`: of what was sent. Its `FlightRow` has the same `number`.
     """

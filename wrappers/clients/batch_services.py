@@ -59,7 +59,7 @@ class OpenAIBatches:
         account = self.client.account()
         lines = b"".join(_jsonl(wave))
         file = await account.files.create(file=(f"{wave.name}.jsonl", lines), purpose="batch")
-        about = {"made_by": "llm-games", "run": wave.run, "wave": wave.name}
+        about = {"made_by": "llm-games", "run": wave.run[:500], "wave": wave.name}
         batch = await account.batches.create(
             input_file_id=file.id, endpoint=CHAT, completion_window=DAY, metadata=about
         )

@@ -107,7 +107,7 @@ class Metered(Layer):
         """Make a call and book it; its hold is released, however it ends."""
         ledger, largest_usage = self.ledger, self._dearest(request)
         spent, sent, number = Usage(1, failures=1), False, None
-        line = line_name(request.who) if self.batched else ""
+        line = line_name(request) if self.batched else ""
         try:
             if ledger.journal is not None:
                 number = await ledger.journal.begin(self.name, seat, largest_usage, line)

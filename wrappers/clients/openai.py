@@ -38,7 +38,7 @@ from llm_games.wrappers.clients.chat import Message
 from llm_games.wrappers.clients.flights import ended
 from llm_games.wrappers.clients.response_parsing import LIMITS
 from llm_games.wrappers.clients.secrets import SECRETIVE, Secret
-from llm_games.wrappers.clients.waves import BatchService, Waves, asking, line_of
+from llm_games.wrappers.clients.waves import BatchService, Waves, asking, line_name, line_of
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +151,8 @@ class OpenAIClient:
 
     async def complete(self, request: Request) -> Completion:
         """Return one completion, or raise a ClientError. To try again is a layer's job."""
-        asking.set(request.who)
+        if self.waves is not None:
+            asking.set(line_name(request))
         answer = await self._call(request)
         if isinstance(answer, ClientError):  # raised here, it does not carry what must not show
             raise answer

@@ -66,9 +66,12 @@ class Price:
 
     def half(self) -> Price:
         """Return the price of calls in batches."""
-        values = {k: v / 2 if isinstance(v, Decimal) else v for k, v in vars(self).items()}
-        values |= {"longer": self.longer and self.longer.half()}
-        return Price(**values | {"source": f"half, of {self.source}" if self.source else "half"})
+        values: dict[str, Any] = {
+            k: v / 2 if isinstance(v, Decimal) else v for k, v in vars(self).items()
+        }
+        values["longer"] = self.longer and self.longer.half()
+        values["source"] = f"half, of {self.source}" if self.source else "half"
+        return Price(**values)
 
     def holds(self, url: str) -> bool:
         """Test whether the price applies at this server; a listed one is of one server only."""

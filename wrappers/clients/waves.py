@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
@@ -17,7 +17,6 @@ from math import inf
 from secrets import token_hex
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from llm_games.view import NOBODY, Who
 from llm_games.wrappers.clients.base import ClientError, Completion, Pending, Request, Unsent
 from llm_games.wrappers.clients.flights import ended
 from llm_games.wrappers.clients.retry import GREETING, Retry, Waits, backoff
@@ -28,31 +27,35 @@ QUIET = 1.0  # seconds without a further call, after which a wave is whole
 LOOKS = 1.0, 60.0  # seconds between two looks at a batch: the first, and the most
 TRIES = 5  # waves in which a call is made that fails again and again
 AT_ONCE = 64  # batches under way, unless fewer are allowed
+FEW = 10  # lines of a batch that is not divided any more
+QUEUED = 60.0  # seconds before a line comes again for which there was no room in the queue; then 4x
 MOST_LINES, MOST_BYTES = 50_000, 180_000_000  # of a batch that every provider takes
 
-asking: ContextVar[Who] = ContextVar("asking", default=NOBODY)
-"""Who makes the present call."""
+asking: ContextVar[str] = ContextVar("asking")
+"""The name of the present call, see `line_name`."""
 
 
 class Line(NamedTuple):
     """A call in a batch; one that was sent before this process began has no `body` any more."""
 
-    name: str  # of the decision, and the call for it
-    digest: str
+    name: str
+    digest: str  # of the body
     body: bytes = b""
     betas: str = ""  # names of what its provider is still trying out
     refused: frozenset[str] = frozenset()  # options that its client had learned to leave out
 
 
-def line_name(who: Who) -> str:
-    """Return the name of a call, of which there is one at a time: episode, step, seat, number."""
-    return f"{who.episode}-{who.step}-{who.seat}-{who.call}"
+def line_name(request: Request) -> str:
+    """Return the name of a call: episode, step, seat, number, and a digest of what is asked."""
+    who, asked = request.who, request.messages.digest + str(request.seed).encode()
+    digest = hashlib.sha256(asked).hexdigest()[:12]
+    return f"{who.episode}-{who.step}-{who.seat}-{who.call}-{digest}"
 
 
 def line_of(body: bytes, betas: str, refused: Iterable[str]) -> Line:
     """Return the present call as a line."""
     digest = hashlib.sha256(body).hexdigest()[:16]
-    return Line(line_name(asking.get()), digest, body, betas, frozenset(refused))
+    return Line(asking.get(), digest, body, betas, frozenset(refused))
 
 
 class LineAnswer(NamedTuple):
@@ -247,18 +250,14 @@ class Waves:
     async def _carry(self, wave: Wave, ends: asyncio.Future[BatchResults | None]) -> None:
         try:
             results = await self._results(wave)
-        except asyncio.CancelledError:
-            ends.cancel()
-            raise
         except Exception as error:
             ends.set_exception(error)
             ends.exception()  # who waits is told; perhaps nobody does any more
         else:
             ends.set_result(results)
-        finally:
-            del self._tasks[wave.name]
-            if self._timer is None:  # else there may be more to come
-                self._send()
+        del self._tasks[wave.name]
+        if self._timer is None:  # else there may be more to come
+            self._send()
 
     async def _results(self, wave: Wave) -> BatchResults | None:
         """Return a wave's answers; None if it is on record and was never sent."""
@@ -282,9 +281,22 @@ class Waves:
             while not await self._patiently(lambda: self.service.over(wave)):
                 await asyncio.sleep(pause)
                 pause = min(longest, 1.5 * pause)
-            return await self._patiently(lambda: self.service.results(wave))
+            results = await self._patiently(lambda: self.service.results(wave))
         except ClientError as failure:
             raise _pending(wave, failure) from None
+        lines = [line for line in wave.lines.values() if line.body]
+        if results.rest.status != 429 or results.answers or len(lines) < FEW:
+            return results
+        return await self._in_halves(lines)
+
+    async def _in_halves(self, lines: Sequence[Line]) -> BatchResults:
+        """Send what was too much for the provider's queue, one half after the other."""
+        answers, half = dict[str, LineAnswer](), len(lines) // 2
+        for part in (lines[:half], lines[half:]):
+            results = await self._results(Wave(lines={line.name: line for line in part}))
+            assert results is not None
+            answers |= {n.name: results.answers.get(n.name, results.rest) for n in part}
+        return BatchResults(answers, results.rest)
 
     async def _created(self, wave: Wave) -> str:
         """Send a wave, unless it came to the server by an earlier try."""
@@ -337,7 +349,9 @@ class WaveRetry(Retry):
             if ended():
                 raise asyncio.CancelledError from failure
             if failure.limited:
-                await asyncio.sleep(backoff(tries, limited=True))
+                with self.waits.on(self.server, QUEUED * 4 ** (tries - 1)) as wait:
+                    wait.why = str(failure)
+                    await asyncio.sleep(wait.limit)
         raise AssertionError
 
 
