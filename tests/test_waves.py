@@ -2,13 +2,14 @@
 
 import json
 import os
+import random
 import signal
 import time
 from decimal import Decimal
 
 import pytest
 from batch_server import TOKENS_IN, TOKENS_OUT, BatchServer
-from test_kill import Stem
+from test_kill import Stem, recorded_file
 from test_worker_files import in_order
 
 import llm_games as lg
@@ -159,6 +160,31 @@ def test_a_run_that_is_killed_sends_no_line_twice(service, server, tmp_path, ste
     assert server.lines == lines
     assert set(lines.values()) == {1}
     assert but_for_waves(path) == whole
+
+
+@pytest.mark.long
+def test_a_run_that_is_killed_at_random_moments(server, tmp_path, stem):
+    server.fails = 15
+    config = raw(seat(server))
+    began = time.monotonic()
+    whole = but_for_waves(lg.run(config, tmp_path / "whole.db").path)
+    span, lines = time.monotonic() - began, server.lines
+    (tmp_path / "moment").write_text("")
+    file, printed, rng, kills = tmp_path / "a.toml", tmp_path / "printed", random.Random(5), 0
+    file.write_text(toml(config))
+    while kills < 20:
+        server.batches.clear()
+        server.seen.clear()
+        path, code = tmp_path / f"{kills}.db", None
+        while code != 0:
+            task = ("resume", path) if recorded_file(path) else ("run", file, "--db", path)
+            child = stem.start(printed, *task, "-q")
+            if (code := stem.wait(rng.uniform(0.1, 0.7) * span)) is None:
+                os.kill(child, signal.SIGKILL)
+                kills += 1
+                code = stem.wait()
+        assert server.lines == lines
+        assert but_for_waves(path) == whole
 
 
 def toml(config):
