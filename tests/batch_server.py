@@ -31,6 +31,7 @@ class BatchServer:
         self.down = 0  # calls that get a 503
         self.slow = 0.0  # seconds between a batch is made and its maker is told
         self.has_batches = True
+        self.keeps = True  # answers
         self.files, self.batches, self.seen = {}, [], Counter()
         self.singles = 0
         self.lock = threading.Lock()
@@ -212,6 +213,8 @@ class _Handler(BaseHTTPRequestHandler):
         return next(batch for batch in self.of.batches if batch["id"] == name)
 
     def output(self, _, kind, name):
+        if not self.of.keeps:
+            return self.refuse(404, "no such file")
         rows = []
         for line, body, outcome in self.batch(name)["answers"]:
             row = {"id": "r", "custom_id": line, "response": None, "error": None}
@@ -222,12 +225,14 @@ class _Handler(BaseHTTPRequestHandler):
                 row["response"] = {"status_code": 500, "request_id": "r", "body": error}
             elif outcome == "expires":
                 row["error"] = {"code": "batch_expired", "message": "too late"}
+            elif outcome == "cancelled":
+                row["error"] = {"code": "batch_cancelled", "message": "no more"}
             else:
                 error = {"error": {"message": f"{outcome} is not supported", "param": outcome}}
                 row["response"] = {"status_code": 400, "request_id": "r", "body": error}
             if (kind == "out") == (outcome == "done"):
                 rows.append(json.dumps(row).encode() + b"\n")
-        self.send(b"".join(rows))
+        return self.send(b"".join(rows))
 
     # -- Anthropic
     def make_messages(self, content):
@@ -249,7 +254,8 @@ class _Handler(BaseHTTPRequestHandler):
         return {
             "id": batch["id"], "type": "message_batch", "created_at": made, "expires_at": made,
             "processing_status": "ended" if over else "in_progress", "request_counts": counts,
-            "results_url": f"{self.of.url}/v1/messages/batches/{batch['id']}/results",
+            "results_url": f"{self.of.url}/v1/messages/batches/{batch['id']}/results"
+            if self.of.keeps else None,
         }  # fmt: skip
 
     def list_messages(self, _):
@@ -268,6 +274,8 @@ class _Handler(BaseHTTPRequestHandler):
                 result = {"type": "errored", "error": {"type": "error", "error": error}}
             elif outcome == "expires":
                 result = {"type": "expired"}
+            elif outcome == "cancelled":
+                result = {"type": "canceled"}
             elif outcome != "done":
                 error = {"type": "invalid_request_error", "message": f"`{outcome}` is unsupported"}
                 result = {"type": "errored", "error": {"type": "error", "error": error}}

@@ -17,6 +17,7 @@ LOOK = 30.0  # seconds between two looks at a batch that may be ours
 CHAT = "/v1/chat/completions"
 EXPIRED = 504, "the batch expired before its turn"
 CANCELLED = 499, "the batch was cancelled"
+GONE = 502, "its answer is not kept any more"
 SILENT = 502, "the batch ended without an answer to it"
 _STATUSES = {
     "invalid_request_error": 400,
@@ -82,7 +83,12 @@ class OpenAIBatches:
         batch = await account.batches.retrieve(wave.batch)
         answers: dict[str, LineAnswer] = {}
         for file in filter(None, (batch.output_file_id, batch.error_file_id)):
-            content = await account.files.content(file)
+            try:
+                content = await account.files.content(file)
+            except Exception as error:
+                if getattr(error, "status_code", None) != 404:
+                    raise
+                return BatchResults(answers, _said(GONE))
             answers |= _answers(wave, _entries(content.content), _of_openai)
         if batch.status == "failed":
             faults = batch.errors.data if batch.errors and batch.errors.data else []
@@ -146,7 +152,10 @@ class AnthropicBatches:
         return bool(batch.processing_status == "ended")
 
     async def results(self, wave: Wave) -> BatchResults:
-        entries = await self.client.account().messages.batches.results(wave.batch)
+        batches = self.client.account().messages.batches
+        if (await batches.retrieve(wave.batch)).results_url is None:
+            return BatchResults({}, _said(GONE))
+        entries = await batches.results(wave.batch)
         read = [entry.to_dict() async for entry in entries]
         return BatchResults(_answers(wave, read, _of_anthropic), _said(SILENT))
 

@@ -287,6 +287,11 @@ def carry_out(
     with seated_players(plan, use_cache) as policies:
         if not quiet and any(s.player.startswith("tiny") for g in plan.games for s in g.seats):
             say("tiny is a toy model that shows how things work: no result for a leaderboard")
+        if plan.batched and not quiet:
+            say(
+                f"{plan.batched} is asked in batches, each of which may take a day; stop at any "
+                f"time, and go on with: llm-games resume {path}"
+            )
         for line in () if quiet else _notes(plan):
             say(line)
         try:
