@@ -93,10 +93,10 @@ class OpenAIBatches:
         if batch.status == "failed":
             faults = batch.errors.data if batch.errors and batch.errors.data else []
             told = [{"message": f.message, "code": f.code, "param": f.param} for f in faults]
-            error = told[0] if told else {"message": "the batch was refused"}
-            code = str(error.get("code"))
+            refusal = told[0] if told else {"message": "the batch was refused"}
+            code = str(refusal.get("code"))
             status = 402 if "billing" in code or "quota" in code else _REFUSALS.get(code, 400)
-            return BatchResults(answers, _refusal(status, error))
+            return BatchResults(answers, _refusal(status, refusal))
         rest = {"expired": EXPIRED, "cancelled": CANCELLED}.get(batch.status, SILENT)
         return BatchResults(answers, _said(rest))
 

@@ -291,12 +291,13 @@ class Waves:
 
     async def _in_halves(self, lines: Sequence[Line]) -> BatchResults:
         """Send what was too much for the provider's queue, one half after the other."""
-        answers, half = dict[str, LineAnswer](), len(lines) // 2
+        half, whole = len(lines) // 2, BatchResults({}, LineAnswer(429, b""))
         for part in (lines[:half], lines[half:]):
             results = await self._results(Wave(lines={line.name: line for line in part}))
             assert results is not None
-            answers |= {n.name: results.answers.get(n.name, results.rest) for n in part}
-        return BatchResults(answers, results.rest)
+            for line in part:
+                whole.answers[line.name] = results.answers.get(line.name, results.rest)
+        return whole
 
     async def _created(self, wave: Wave) -> str:
         """Send a wave, unless it came to the server by an earlier try."""
