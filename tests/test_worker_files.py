@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 import llm_games as lg
+from llm_games.benchmarks.record import worker_files
 from llm_games.benchmarks.record.connection import NotARun, RunLocked
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.spending import Spending
@@ -79,7 +80,8 @@ def test_a_workers_file_counts_once(run, tmp_path):
     assert calls(run) == 2
 
 
-def test_files_that_do_not_belong_to_a_run_or_are_in_use_are_left_alone(run):
+def test_files_that_do_not_belong_to_a_run_or_are_in_use_are_left_alone(run, monkeypatch):
+    monkeypatch.setattr(worker_files, "PATIENCE", 0.1)
     workers_file(run, "another time").close()
     with pytest.raises(NotARun, match=r"1\.db is of another run than .*run\.db: move it away"):
         calls(run)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,10 +13,14 @@ import pytest
 
 import llm_games as lg
 from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.record.connection import RunLocked
+from llm_games.benchmarks.record.progress import run_progress
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.worker_files import folder
 from llm_games.benchmarks.run import workers
 from llm_games.benchmarks.run.conduct import RunStopped
+from llm_games.benchmarks.run.live import look
+from llm_games.benchmarks.show.page import build
 from tests.run_rows import written
 from tests.test_worker_files import RAW, in_order
 
@@ -139,6 +144,29 @@ def test_what_workers_cannot_play(tmp_path):
     assert not path.exists()
 
 
+def test_a_cluster_that_is_not_there(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer():
+            with server.accept()[0] as client:
+                client.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        threading.Thread(target=answer).start()
+        for address, fault in (
+            (f"127.0.0.1:{port}", "what answers is none"),
+            ("127.0.0.1:1", "Connection refused"),
+            ("ray://host:10001", "HOST:PORT"),
+        ):
+            begun = time.monotonic()
+            with pytest.raises(ConfigError, match=fault):
+                lg.run(ALL, tmp_path / "run.db", workers=2, ray=address)
+            assert time.monotonic() - begun < 5
+    with pytest.raises(ConfigError, match="say how many workers"):
+        lg.run(ALL, tmp_path / "run.db", ray="127.0.0.1:6379")
+    assert not (tmp_path / "run.db").exists()
+
+
 def test_a_run_that_is_stopped_waits_for_its_calls(calls, tmp_path, monkeypatch):
     """Of a signal to the whole group, workers hear from their coordinator alone."""
     monkeypatch.setenv("CALL_SECONDS", "0.2")
@@ -160,3 +188,39 @@ def test_an_error_in_a_worker_says_where_it_is(calls, tmp_path, monkeypatch):
     with pytest.raises(ZeroDivisionError) as raised:
         lg.run(raw, tmp_path / "many.db", workers=2)
     assert "worker_models.py" in "".join(raised.value.__notes__)
+
+
+@pytest.fixture
+def going_on(calls, tmp_path, monkeypatch):
+    """The file of a run that two workers have begun to play, none of it to its end."""
+    monkeypatch.setenv("CALL_SECONDS", "0.2")
+    monkeypatch.setattr(workers, "LOOK", 0.1)
+    path, long = tmp_path / "many.db", [{"game": "public_goods", "params": {"players": 2}}]
+    raw = {**ALL, "games": long, "episodes": 2}
+    run = threading.Thread(target=lg.run, args=(raw, path), kwargs={"workers": 2})
+    run.start()
+    while not folder(path).exists() or not look(path).games[0].decisions:
+        time.sleep(0.05)
+    yield path
+    run.join()
+    assert run_progress_of(path).complete
+
+
+def run_progress_of(path):
+    with Records.open_readonly(path) as records:
+        return run_progress(records)
+
+
+def test_what_goes_on_is_seen(going_on, tmp_path):
+    """By `watch`, a report and the pages that show a conversation."""
+    [game] = look(going_on).games
+    assert game.statuses["running"] == 2
+    assert look(going_on).state == "live"
+    with Records.open_readonly(going_on) as records:
+        row = next(row for row in records.episodes() if row.status == "running")
+        chats, attempts = records.chats(row.id), records.attempts(row.id)
+        assert all(chats[attempt.prompt] for attempt in attempts)
+        assert records.messages(attempts[0].prompt)
+    with pytest.raises(RunLocked, match="is being written by process"):
+        lg.resume(going_on, workers=2)
+    build([going_on], tmp_path / "report.html", baselines=False)

@@ -4,6 +4,7 @@ import asyncio
 import os
 from dataclasses import replace
 
+from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.wrappers.clients.mock import MockClient
 
 
@@ -34,3 +35,14 @@ class Faulty(Counted):
 
     async def complete(self, request):
         return 1 / 0 if request.who.run else await super().complete(request)
+
+
+class Keyed(Counted):
+    """Has a key in the environment."""
+
+    name = "keyed"
+
+    def __init__(self):
+        super().__init__()
+        if "ONLY_HERE" not in os.environ:
+            raise ConfigError("set ONLY_HERE")

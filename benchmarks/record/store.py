@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count, islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from llm_games.benchmarks.record.connection import RunExists, RunLocked, Unwrita
 from llm_games.benchmarks.record.lock import RunLock
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.schema import TABLES, Plain
-from llm_games.benchmarks.record.writer import Writer
+from llm_games.benchmarks.record.writer import Rows, Writer
 from llm_games.questions import MISSING, Action
 from llm_games.registry import rulebook
 from llm_games.wrappers.clients.budget import Usage
@@ -23,6 +23,8 @@ from llm_games.wrappers.clients.chat import Chat
 from llm_games.wrappers.clients.tokens import Lengths
 from llm_games.wrappers.policy import Attempt
 
+PART_BITS = 40
+"""A part's prompts are numbered from its own number, moved by so many, until all are in order."""
 MOST_IDS = 20_000
 """Messages, and prompts, whose ids are kept in memory; others are looked up in the file."""
 
@@ -44,7 +46,9 @@ class Store(Records):
         self._writer = Writer(path, writing, lock)
         self.flush, self.hasten = self._writer.flush, self._writer.hasten
         self.whole = self._writer.whole
+        self.apart = self._writer.apart
         self._messages, self._prompts = _Ids(self, schema.MessageRow), _Ids(self, schema.PromptRow)
+        self.part_numbers = count((self._prompts.last >> PART_BITS) + 1)
 
     @classmethod
     def create(
@@ -123,6 +127,15 @@ class Store(Records):
         """Add rows of an episode's table by what is written, its id first: of many at once."""
         statement = f"INSERT {TABLES[row].into}"
         for values in columns:
+            self._writer.add(statement, values)
+
+    def copy_to(self, send: Callable[[Rows], Awaitable[Any]]) -> None:
+        """Have all that is written from now on sent to a copy as well, which `replay` it."""
+        self._writer.copy = send
+
+    def replay(self, rows: Rows) -> None:
+        """Add what another store has sent."""
+        for statement, values in rows:
             self._writer.add(statement, values)
 
     def begin(self, episode: int) -> None:
@@ -225,33 +238,48 @@ class Store(Records):
         Whoever plays a run, and in whatever order, these are the same. What no row needs is gone.
         """
         self.flush()
-        numbers, rows = numbered(self._rows(_USES), self._rows(_PARENTS))
+        numbers, rows = numbered(self._rows(_USES), self._united())
         messages = {old: new for new, old in enumerate(dict.fromkeys(m for *_, m in rows), 1)}
-        add = self._writer.add
-        add("CREATE TEMP TABLE renumbered (old TEXT PRIMARY KEY, new TEXT)", ())
-        for pair in numbers.items():
-            add("INSERT INTO renumbered VALUES (?, ?)", pair)
-        how = "prompt = (SELECT new FROM renumbered WHERE old = prompt)"
-        add(f"UPDATE attempts SET {how}", ())
+        prompts = ((prompt, parent, messages[m]) for prompt, parent, m in rows)
+        overflows = []
         for *key, content in self._rows(_OVERFLOWS):
             about = json.loads(content)
-            about["prompt"] = numbers[about["prompt"]]
-            place = "(episode, step, seat, number) = (?, ?, ?, ?)"
-            add(f"UPDATE notes SET content = ? WHERE {place}", (json.dumps(about), *key))
-        add("DROP TABLE renumbered", ())
-        add("DELETE FROM prompts", ())
-        for prompt, parent, message in rows:
-            add(
-                *TABLES[schema.PromptRow].insert(
-                    schema.PromptRow(prompt, parent, messages[message])
-                )
-            )
-        for old, new in messages.items():
-            add("UPDATE messages SET id = -? WHERE id = ?", (new, old))
-        add("DELETE FROM messages WHERE id > 0", ())
-        add("UPDATE messages SET id = -id", ())
-        self.flush()
+            overflows.append((json.dumps(about | {"prompt": numbers[about["prompt"]]}), *key))
+
+        def work(database: sqlite3.Connection) -> None:
+            with connection.transaction(database):
+                for kind, new in (("prompt", numbers), ("message", messages)):
+                    database.execute(f"CREATE TEMP TABLE new_{kind} (old INTEGER PRIMARY KEY, new)")
+                    database.executemany(f"INSERT INTO new_{kind} VALUES (?, ?)", new.items())
+                for statement in _RENUMBER:
+                    database.execute(statement)
+                database.executemany(f"INSERT {TABLES[schema.PromptRow].into}", prompts)
+                database.executemany(_NEW_OVERFLOW, overflows)
+
+        self._writer.apart(work).result()
         self._messages, self._prompts = _Ids(self, schema.MessageRow), _Ids(self, schema.PromptRow)
+
+    def _united(self) -> tuple[list[tuple[int, int, int]], dict[int, int]]:
+        """Prompts by descending id, and of those that are there twice the first by the others.
+
+        Each worker has its own of those that all share, which begin alike, see `Part`.
+        """
+        rows, first, firsts = self._rows(_PARENTS), dict[int, int](), dict[tuple[int, int], int]()
+        kept = []
+        for prompt, parent, message in rows:
+            if parent > 0 and parent not in first:
+                kept.append((prompt, parent, message))
+                continue
+            above = first.get(parent, 0)
+            same = firsts.get((above, message))
+            if same is None and above:
+                same = next((p for (p,) in self._rows(_SAME, above, message)), None)
+            if same is None:
+                kept.append((prompt, above, message))
+                firsts[above, message] = prompt
+            else:
+                first[prompt] = same
+        return kept[::-1], first
 
     async def durable(self) -> None:
         """Wait until all that was added before is on the disk; raises what `Writer.flush` does."""
@@ -271,16 +299,28 @@ SELECT prompt FROM (
   WHERE kind = '{schema.OVERFLOW}'
 ) ORDER BY episode, step, seat, number
 """
-_PARENTS = "SELECT id, parent, message FROM prompts ORDER BY id DESC"  # after what grew from them
+_PARENTS = "SELECT id, parent, message FROM prompts ORDER BY id"  # before what grew from them
+_SAME = "SELECT id FROM prompts WHERE (parent, message) = (?, ?)"
+_RENUMBER = (
+    "UPDATE attempts SET prompt = (SELECT new FROM new_prompt WHERE old = CAST(prompt AS INTEGER))",
+    "DELETE FROM prompts",
+    "CREATE TEMP TABLE kept AS SELECT new, hash, role, content FROM messages "
+    "JOIN new_message ON old = id",
+    "DELETE FROM messages",
+    "INSERT INTO messages (id, hash, role, content) SELECT * FROM kept ORDER BY new",
+    *(f"DROP TABLE {name}" for name in ("kept", "new_prompt", "new_message")),
+)
+_NEW_OVERFLOW = "UPDATE notes SET content = ? WHERE (episode, step, seat, number) = (?, ?, ?, ?)"
 
 
 def numbered(
-    uses: Iterable[tuple[int]], prompts: Sequence[tuple[int, int, int]]
+    uses: Iterable[tuple[int]], united: tuple[list[tuple[int, int, int]], dict[int, int]]
 ) -> tuple[dict[int, int], list[tuple[int, int, int]]]:
     """Return new ids of prompts by old, and rows of `PromptRow` with them, but for the messages."""
+    prompts, same = united
     first: dict[int, int] = {}
     for rank, (prompt,) in enumerate(uses):
-        first.setdefault(prompt, rank)
+        first.setdefault(same.get(prompt, prompt), rank)
     grown = []
     for prompt, parent, message in prompts:
         if prompt in first:
@@ -288,7 +328,8 @@ def numbered(
             first[parent] = min(first.get(parent, first[prompt]), first[prompt])
     grown.sort()
     numbers = {0: 0} | {prompt: new for new, (_, prompt, *_) in enumerate(grown, 1)}
-    return numbers, [(numbers[p], numbers[parent], m) for _, p, parent, m in grown]
+    rows = [(numbers[p], numbers[parent], m) for _, p, parent, m in grown]
+    return numbers | {old: numbers[p] for old, p in same.items() if p in numbers}, rows
 
 
 class _Ids:

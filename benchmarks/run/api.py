@@ -21,7 +21,7 @@ from llm_games.benchmarks.record.store import Store, check_free
 from llm_games.benchmarks.record.worker_files import folder
 from llm_games.benchmarks.run import conduct
 from llm_games.benchmarks.run.plan import Overrides, plan_of
-from llm_games.benchmarks.run.processes import by_processes
+from llm_games.benchmarks.run.processes import by_workers
 from llm_games.benchmarks.run.resume import planned, prolong
 from llm_games.errors import unknown
 
@@ -93,17 +93,20 @@ def run(
     *,
     use_cache: bool = True,
     workers: int | None = None,
+    ray: str | None = None,
     **overrides: Any,
 ) -> Results:
     """Play a run, record everything and return it.
 
     `source` is a TOML file, the name of an experiment, TOML itself, or its content; `db` the file
     to record in, by default a new one in this folder. Without `use_cache` no replies are kept or
-    used. `workers` are processes that play it; None: this one plays. Overrides win over the file:
+    used. `workers` are processes that play it; None: this one plays. They are of the cluster of Ray
+    whose head is at `ray`, HOST:PORT, if that is given. Overrides win over the file:
     ``seats``, ``games``, ``episodes``, ``seed``, ``scoring``, ``params`` and ``talk`` of all games,
-    ``cache``, ``budget_calls`` and the like, or a setting of players that ask a language model,
-    such as ``temperature``. In place of names of players, clients, tools and games there may be
-    objects: what stands in a module is recorded as ``module:Name``, see `resume` for others.
+    ``cache``, ``budget_calls`` and the like, ``part`` (``1/2``: the first of two, for ``llm-games
+    merge``), or a setting of players that ask a language model, such as ``temperature``. In place
+    of names of players, clients, tools and games there may be objects: what stands in a module is
+    recorded as ``module:Name``, see `resume` for others.
     Raises ConfigError: the run cannot be played as it is described; RunExists, Unwritable: the
     file cannot be used; RunStopped: the models cannot be reached any more, or the budget is spent.
     """
@@ -111,7 +114,7 @@ def run(
     name = "run" if isinstance(source, Mapping) or "\n" in str(source) else str(source)
     path = conduct.fresh(name) if db is None else Path(db)
     check_free(path)
-    by = by_processes(workers, plan, use_cache)
+    by = by_workers(workers, plan, use_cache, ray)
     with conduct.seated_players(plan, use_cache) as policies, _told_how_to_go_on(path):
         conduct.play_run(lambda: conduct.start(plan, path), plan, policies, by=by)
     return Results(path)
@@ -124,6 +127,7 @@ def resume(
     episodes: int | None = None,
     use_cache: bool = True,
     workers: int | None = None,
+    ray: str | None = None,
     **overrides: Any,
 ) -> Results:
     """Finish a run that was interrupted, and return it; what is recorded is not asked again.
@@ -131,9 +135,9 @@ def resume(
     `own` has by label the objects that `run` was handed and that cannot be found by a name: those
     that are no functions or classes of a module. Overrides are ``cache``, the limits of the budget,
     such as ``budget_calls``, and ``max_wait``. `episodes`, more than were planned of each game,
-    prolong the run; comparisons say that it was. `workers` are as in `run`, whatever played
-    before. Raises ConfigError: an object is missing, or an
-    override is none of these; StoreError: the file cannot be used; RunStopped: as of `run`.
+    prolong the run; comparisons say that it was. `workers` and `ray` are as in `run`, whatever
+    played before. Raises ConfigError: an object is missing, or an override is none of these;
+    StoreError: the file cannot be used; RunStopped: as of `run`.
     """
     patience = overrides.pop("max_wait", None)
     changes = Overrides.of(**overrides)
@@ -149,7 +153,7 @@ def resume(
     with Records.open_readonly(path) as records:
         if run_progress(records).complete and not folder(path).exists():
             return Results(path)
-    by = by_processes(workers, plan, use_cache)
+    by = by_workers(workers, plan, use_cache, ray)
     with conduct.seated_players(plan, use_cache) as policies, _told_how_to_go_on(path):
         conduct.play_run(lambda: Store.open(path), plan, policies, resumed=True, by=by)
     return Results(path)

@@ -115,7 +115,7 @@ def start(plan: RunPlan, path: str | Path) -> Store:
     return Store.create(
         path,
         title=plan.title,
-        config=plan.model_dump(),
+        config=plan.model_dump() | ({"part": plan.part} if plan.part else {}),
         games=[(g.label, g.game, g.params, [seat.name for seat in g.seats]) for g in plan.games],
         seeds=[game.seeds for game in plan.games],
         seatings=[game.seatings() for game in plan.games],
@@ -387,8 +387,9 @@ class RunConduct:
         """Read which episodes are not finished; `rows` are all, by game and number."""
         episodes = self.store.episodes()
         self.rows = {(row.game.id, row.number): row for row in episodes}
-        owed = [episode for episode in episodes if episode.status in ("pending", "running")]
-        self.counters.episodes, self.counters.played = len(episodes), len(episodes) - len(owed)
+        left = [row for row in episodes if row.status in ("pending", "running")]
+        owed, played = self.plan.of_part(left), len(episodes) - len(left)
+        self.counters.episodes, self.counters.played = len(owed) + played, played
         self.watch(self.counters)
         return owed
 

@@ -25,6 +25,7 @@ from llm_games.baselines.players import (
 )
 from llm_games.baselines.seat_rotation import rotated, uneven
 from llm_games.benchmarks.record.checked_table import ConfigError, Settings, checked
+from llm_games.benchmarks.record.schema import EpisodeRow
 from llm_games.benchmarks.run import config
 from llm_games.benchmarks.run.config import Config, load, parse
 from llm_games.benchmarks.run.python_objects import written
@@ -167,6 +168,8 @@ class RunPlan(Settings):
     budget: config.BudgetSettings = config.BudgetSettings()
     prices: dict[str, config.PriceSettings] = Field(default_factory=dict)
     games: list[PlannedGame]
+    part: str | None = Field(default=None, exclude=True)
+    """K/N: this file has the K-th of N parts of the episodes, see `llm-games merge`"""
     objects: dict[str, Any] = Field(default_factory=dict, exclude=True, repr=False)
     """by label, objects that seats need and that cannot be found by a name; not written down"""
     guests: config.GuestSettings = config.GuestSettings()
@@ -241,6 +244,18 @@ class RunPlan(Settings):
             raise ConfigError(f"the run has {fewest} episodes of each game already, not {episodes}")
         return self.model_copy(update={"games": games})
 
+    def of_part(self, rows: Iterable[EpisodeRow]) -> list[EpisodeRow]:
+        """The episodes of this part of the run; a series is in one part."""
+        if self.part is None:
+            return list(rows)
+        series = {game.label for game in self.games if game.series}
+        number, count = map(int, self.part.split("/"))
+
+        def turn(row: EpisodeRow) -> int:
+            return row.game.id + (0 if row.game.label in series else row.number)
+
+        return [row for row in rows if turn(row) % count == number - 1]
+
     def with_patience(self, max_wait: float | None) -> RunPlan:
         """`max_wait`: seconds that a call waits for a server; None: as planned."""
         plan = self._copy()
@@ -302,7 +317,7 @@ class Overrides:
     `seats` are player specs, one for all seats or one for each; they replace a game's own seats, or
     their ``default`` alone. `games` are names or labels. `params` and `talk` are of all games,
     `settings` of all players that ask a language model; ``base_url`` of those at a server. `budget`
-    has limits; `own` has objects by label, see `RunPlan.objects`.
+    has limits; `own` has objects by label, see `RunPlan.objects`; `part` is K/N.
     """
 
     seats: Sequence[str] = ()
@@ -316,6 +331,7 @@ class Overrides:
     cache: str | None = None
     budget: Mapping[str, Any] = field(default_factory=dict)
     own: Mapping[str, Any] = field(default_factory=dict)
+    part: str | None = None
 
     @classmethod
     def of(cls, **arguments: Any) -> Overrides:
@@ -376,6 +392,13 @@ def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None 
     return resolve(parse(raw, name), name, overrides)
 
 
+def _part(text: str | None) -> str | None:
+    number, _, count = ("1/1" if text is None else text).partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise ConfigError(f"a part of a run is K/N, such as 1/2 and 2/2: got {text!r}")
+    return text
+
+
 def resolve(file: Config, source: str, overrides: Overrides | None = None) -> RunPlan:
     """Build every game and look up every player's settings; `ConfigError` says what cannot be."""
     overrides = overrides or Overrides()
@@ -398,7 +421,8 @@ def resolve(file: Config, source: str, overrides: Overrides | None = None) -> Ru
     if double is not None:
         raise ConfigError(f"{source}: two games are called {double!r}; give one another label")
     same = {name: getattr(file, name) for name in RunPlan.model_fields.keys() & vars(file).keys()}
-    plan = RunPlan(**same | {"games": games}).with_costs(overrides)
+    about = {"games": games, "part": _part(overrides.part)}
+    plan = RunPlan(**same | about).with_costs(overrides)
     if guests := plan.guest_kinds():
         _check_links(plan, source)
         if file.vary:

@@ -4,29 +4,55 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import pickle
 import signal
 import threading
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
 from llm_games.benchmarks.record.checked_table import ConfigError
-from llm_games.benchmarks.run.conduct import Conductor
+from llm_games.benchmarks.run.conduct import Conductor, RunConduct
 from llm_games.benchmarks.run.plan import RunPlan
-from llm_games.benchmarks.run.workers import BEAT, Coordinator, Crew, Deliver, Job, Worker
-from llm_games.errors import LLMGamesError
+from llm_games.benchmarks.run.workers import (
+    BEAT,
+    Coordinator,
+    Crew,
+    Deliver,
+    Job,
+    Transport,
+    Worker,
+    portable,
+)
 
 
-def by_processes(workers: int | None, plan: RunPlan, use_cache: bool) -> Conductor | None:
-    """How so many processes play a plan, None: this one; ConfigError if they cannot."""
+def by_workers(
+    workers: int | None, plan: RunPlan, use_cache: bool, address: str | None = None
+) -> Conductor | None:
+    """How so many workers play a plan, None: this process; ConfigError if they cannot.
+
+    They are processes of this machine, or of the cluster of Ray that `address` names.
+    """
     if workers is None:
+        if address is not None:
+            raise ConfigError("say how many workers play on the cluster, such as --workers 8")
         return None
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise ConfigError(f"workers are processes, at least 1: got {workers!r}")
-    crew = Crew(workers, ProcessWorker, use_cache)
+    transport: Transport = ProcessWorker
+    around: AbstractContextManager[None] = nullcontext()
+    if address is not None:
+        from llm_games.benchmarks.run.ray_workers import RayWorker, check_cluster, joined
+
+        check_cluster(address)
+        transport, around = RayWorker, joined(address)
+    crew = Crew(workers, transport, use_cache)
     mine = crew.check(plan)
-    return lambda run: Coordinator(run, crew, mine).play()
+
+    async def conduct(run: RunConduct) -> None:
+        with around:
+            await Coordinator(run, crew, mine).play()
+
+    return conduct
 
 
 class ProcessWorker:
@@ -68,7 +94,7 @@ def _work(pipe: Connection, job: Job) -> None:
 
     def send(message: tuple[Any, ...]) -> None:
         with turn, suppress(OSError):  # the coordinator is gone, which `listen` sees
-            pipe.send(_portable(message))
+            pipe.send(portable(message))
 
     def beat() -> None:
         while not over.wait(BEAT):
@@ -93,14 +119,3 @@ def _work(pipe: Connection, job: Job) -> None:
     threading.Thread(target=beat, daemon=True).start()
     asyncio.run(main())
     over.set()
-
-
-def _portable(message: tuple[Any, ...]) -> tuple[Any, ...]:
-    """An error that cannot be sent is sent as what it says."""
-    if message[0] == "error":
-        try:
-            pickle.loads(pickle.dumps(message[1]))
-        except Exception:
-            error = message[1]
-            return "error", LLMGamesError(f"{type(error).__name__}: {error}")
-    return message

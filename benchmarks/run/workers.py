@@ -8,6 +8,7 @@ workers and carries messages, tuples, both ways; that is all that differs betwee
 from __future__ import annotations
 
 import asyncio
+import pickle
 import traceback
 import uuid
 from collections import deque
@@ -21,10 +22,9 @@ from typing import Any, Protocol
 from llm_games.benchmarks.record import worker_files
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.connection import RunExists
-from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.schema import TABLES, DecisionRow, EpisodeRow
+from llm_games.benchmarks.record.schema import EpisodeRow
 from llm_games.benchmarks.record.store import Store
-from llm_games.benchmarks.record.worker_files import ENDED, Excerpt, adopt, excerpt
+from llm_games.benchmarks.record.worker_files import ENDED, Excerpt, Part, adopt, excerpt
 from llm_games.benchmarks.run.conduct import RunConduct, RunStopped, closed
 from llm_games.benchmarks.run.leases import LeasedLedger, Leases, Limited
 from llm_games.benchmarks.run.plan import RunPlan, players
@@ -36,7 +36,7 @@ from llm_games.wrappers.together import ending
 BEAT = 1.0  # seconds between a worker's signs of life
 LEASE = 10.0  # seconds after the last one for which a worker is taken to live
 FIRST = 120.0  # seconds that its start may take beside
-BROKE = list(TABLES[DecisionRow].types).index("broke")
+LOOK = 3.0  # seconds after which what is being played shows in the run's file
 DEATHS = 5  # of workers, one after another and no episode between, after which a run stops
 
 
@@ -55,6 +55,11 @@ class Job:
     created: str
     games: list[tuple[Any, ...]]
     lengths: dict[str, Lengths]
+
+    def create(self, path: Path) -> Store:
+        """Begin a worker's file, without episodes."""
+        none = [list[int]() for _ in self.games]
+        return Store.create(path, self.title, {"run": self.created}, self.games, none)
 
 
 class Started(Protocol):
@@ -94,10 +99,15 @@ class Crew:
 
 # -- the worker's side -----------------------------------------------------------------------------
 class Worker:
-    """Plays what it is handed; `send` takes its messages, `receive` those of the coordinator."""
+    """Plays what it is handed; `send` takes its messages, `receive` those of the coordinator.
 
-    def __init__(self, job: Job, send: Callable[[tuple[Any, ...]], None]) -> None:
-        self.job, self.send = job, send
+    `copied`: rows are sent as they are written, since its coordinator cannot read its file.
+    """
+
+    def __init__(
+        self, job: Job, send: Callable[[tuple[Any, ...]], None], copied: bool = False
+    ) -> None:
+        self.job, self.send, self.copied = job, send, copied
         self.calls = Flights()
         self.ledger: LeasedLedger | None = None
         self._answers: dict[int, asyncio.Future[Any]] = {}
@@ -109,16 +119,16 @@ class Worker:
             self.calls.stop()
         elif kind == "recall" and self.ledger is not None:
             self.ledger.recall(*rest)
-        elif kind in ("turn", "grant", "refuse"):
+        elif kind in ("turn", "grant", "refuse", "copied"):
             answer = self._answers.pop(rest[0])
             if not answer.done():
                 answer.set_result(rest[-1])
 
-    async def ask(self, kind: str, *about: Any) -> Any:
+    def ask(self, kind: str, *about: Any) -> asyncio.Future[Any]:
         number = next(self._numbers)
         self._answers[number] = answer = asyncio.get_running_loop().create_future()
         self.send((kind, number, *about))
-        return await answer
+        return answer
 
     async def work(self) -> None:
         """Play until nothing is left, and say of an error what it is."""
@@ -139,10 +149,11 @@ class Worker:
             of_run.budget, of_run.prices, self._lease, self._give
         )
         self.ledger.lengths.update(job.lengths)
-        policies, none = players(job.plan, shared), [list[int]() for _ in job.games]
+        policies = players(job.plan, shared)
         try:
-            config = {"run": job.created}
-            with Store.create(job.path, job.title, config, job.games, none) as store:
+            with job.create(job.path) as store:
+                if self.copied:
+                    store.copy_to(lambda rows: self.ask("rows", rows))
                 run = RunConduct(store, job.plan, policies, lambda _: None, self.calls)
                 await drained(run.whole(self._tables(run)), self.calls)
         finally:
@@ -174,6 +185,17 @@ class Worker:
             self.send(("done", [row.id for row in rows]))
 
 
+def portable(message: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A message as it can be sent: an error that cannot is what it says."""
+    if message[0] == "error":
+        try:
+            pickle.loads(pickle.dumps(message[1]))
+        except Exception:
+            error = message[1]
+            return "error", LLMGamesError(f"{type(error).__name__}: {error}")
+    return message
+
+
 # -- the coordinator's side ------------------------------------------------------------------------
 @dataclass
 class _Hand:
@@ -183,8 +205,9 @@ class _Hand:
     file: Path
     last_sign: float
     worker: Any = None
-    records: Records | None = None
+    part: Part | None = None
     turns: list[list[EpisodeRow]] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)  # episodes to be taken over
 
 
 class Coordinator:
@@ -198,6 +221,7 @@ class Coordinator:
         self.idle: deque[tuple[str, int]] = deque()  # questions for turns
         self.turns: deque[list[EpisodeRow]] = deque()
         self.deaths = 0
+        self.next_look = 0.0
 
     async def play(self) -> None:
         await self.run.whole(self._play(self.run.owed()))
@@ -212,7 +236,6 @@ class Coordinator:
             raise RunExists(f"{folder} is there already, of another run: move it away") from None
         await self._conduct()
         worker_files.take_over_all(self.store)
-        self.store.put_in_order()
 
     def _turns(self, owed: list[EpisodeRow]) -> Iterator[list[EpisodeRow]]:
         """Yield episodes to be played in order, with the one before where players recall it."""
@@ -229,7 +252,11 @@ class Coordinator:
             while self.turns or any(hand.turns for hand in self.hands.values()):
                 hand, kind, about = await self._event()
                 if hand is not None:
-                    await self._heed(hand, kind, about)
+                    self._heed(hand, kind, about)
+                if self.events.empty():
+                    for hand in [*self.hands.values()]:
+                        await self._take(hand)
+                await self._look()
             stopped = False
         finally:
             await self._dismiss(stopped)
@@ -264,12 +291,13 @@ class Coordinator:
                 other.worker.kill()
         return hand, kind, about
 
-    async def _heed(self, hand: _Hand, kind: str, about: list[Any]) -> None:
+    def _heed(self, hand: _Hand, kind: str, about: list[Any]) -> None:
         """Do what a worker's message asks for."""
         if kind == "next":
+            hand.part = hand.part or Part(self.store, hand.file)
             self.idle.append((hand.name, *about))
         elif kind == "done":
-            await self._done(hand, *about)
+            hand.ended += about[0]
         elif kind == "lease":
             self.leases.ask(hand.name, *about)
         elif kind == "give":
@@ -293,19 +321,28 @@ class Coordinator:
             return Excerpt(row, {}, {})
         return excerpt(self.store, row, *(("notes",) if row.status in ENDED else ()))
 
-    async def _done(self, hand: _Hand, ids: list[int]) -> None:
-        hand.records = hand.records or Records.open_readonly(hand.file)
+    async def _take(self, hand: _Hand) -> None:
+        """Take over what has ended at a worker: all at once, since each commit takes its time."""
+        if not (ids := hand.ended) or hand.part is None:
+            return
+        hand.ended = []
+        decisions, broke = await hand.part.take(ids)
         counters, self.deaths = self.run.counters, 0
-        for row in hand.records.episodes(ids):
-            part = excerpt(hand.records, row)
-            adopt(self.store, part)
-            decisions = part.cells["decisions"]
-            counters.played += 1
-            counters.decisions += len(decisions)
-            counters.broke += sum(cells[BROKE] for cells in decisions)
-        await self.store.durable()
-        hand.turns = [turn for turn in hand.turns if turn[-1].id != ids[-1]]
+        counters.played += len(ids)
+        counters.decisions += decisions
+        counters.broke += broke
+        hand.turns = [turn for turn in hand.turns if turn[-1].id not in ids]
         self.run.watch(counters)
+
+    async def _look(self) -> None:
+        """Now and then, take over what was played of episodes that go on, for who reads the run."""
+        if asyncio.get_running_loop().time() < self.next_look:
+            return
+        for hand in [*self.hands.values()]:
+            ids = [row.id for turn in hand.turns for row in turn if row.status not in ENDED]
+            if hand.part is not None and ids:
+                await hand.part.take(ids)
+        self.next_look = asyncio.get_running_loop().time() + LOOK
 
     def _lost(self, hand: _Hand) -> None:
         """Let others go on where a worker that died has been."""
@@ -323,11 +360,9 @@ class Coordinator:
     def _leave(self, hand: _Hand) -> None:
         """Take over what is left of a worker that is gone."""
         del self.hands[hand.name]
-        if hand.records is not None:
-            hand.records.close()
         if hand.file.exists():
             ledger = self.run.books.ledger
-            for pair, usage in worker_files.take_over(self.store, hand.file).items():
+            for pair, usage in worker_files.take_over(self.store, hand.file, hand.part).items():
                 ledger.book(*pair, usage)
             ledger.lengths.update(self.store.learnt())
         self.leases.gone(hand.name)

@@ -21,6 +21,7 @@ from llm_games.benchmarks.show.cli import (
     games,
     ghost,
     leaderboard,
+    merge,
     openenv,
     replay,
     report,
@@ -53,7 +54,7 @@ COMMANDS = {
     ),
     "More of runs": (
         *(watch.watch, replay.replay, leaderboard.leaderboard),
-        *(export.export, animate.animate, forget.forget),
+        *(export.export, animate.animate, merge.merge, forget.forget),
     ),
     "Servers": (serve.serve, serve.seat, games.serve_tiny),
 }

@@ -37,6 +37,9 @@ MaxWait = Annotated[
 Workers = Annotated[
     int | None, value("N", "processes that play it, each with its share of limits; by default 1")
 ]
+RayHead = Annotated[
+    str | None, value("HOST:PORT", "head of a Ray cluster that has the workers; else they are here")
+]
 Assigned = Annotated[
     list[str] | None,
     value("NAME=VALUE", "any setting of a model's player, as in TOML; can be repeated", "--set"),
@@ -110,6 +113,10 @@ def run(
     open_it: common.OpenIt = False,
     baselines: common.Baselines = True,
     workers: Workers = None,
+    ray: RayHead = None,
+    part: Annotated[
+        str | None, value("K/N", "play the K-th of N parts of it, for llm-games merge")
+    ] = None,
     quiet: common.Quiet = False,
     browser: serve.Browser = False,
     port: serve.Port = None,
@@ -122,9 +129,10 @@ def run(
     from llm_games.benchmarks.record.store import check_free
     from llm_games.benchmarks.run.conduct import fresh, start
     from llm_games.benchmarks.run.plan import Overrides, plan_of
-    from llm_games.benchmarks.run.processes import by_processes
+    from llm_games.benchmarks.run.processes import by_workers
 
     named = "episodes", "seed", "prompts", "reasoning", "persona", "scoring", "base_url", "max_wait"
+    named = *named, "part"
     options = {name: context.params[name] for name in named} | costs(context)
     options |= {"memory": _number(memory), "temperature": _number(temperature)}
     options |= {"params": values_of("--param", params), "talk": values_of("--talk", talk)}
@@ -138,7 +146,7 @@ def run(
     check_free(path)
     _check_report(path, context.params)
     with serve.guests_of(plan, path, browser, port=port, host=host) as served:
-        by = by_processes(workers, served, not no_cache)
+        by = by_workers(workers, served, not no_cache, ray)
         carry_out(lambda: start(served, path), path, served, not no_cache, quiet or as_json, by=by)
     _finish(path, context.params)
 
@@ -163,6 +171,7 @@ def resume(
     open_it: common.OpenIt = False,
     baselines: common.Baselines = True,
     workers: Workers = None,
+    ray: RayHead = None,
     quiet: common.Quiet = False,
     browser: serve.Browser = False,
     port: serve.Port = None,
@@ -172,7 +181,7 @@ def resume(
     from llm_games.benchmarks.record.store import Records, Store
     from llm_games.benchmarks.record.worker_files import folder
     from llm_games.benchmarks.run.plan import Overrides
-    from llm_games.benchmarks.run.processes import by_processes
+    from llm_games.benchmarks.run.processes import by_workers
     from llm_games.benchmarks.run.resume import planned, prolong
 
     with Records.open_readonly(db) as records:
@@ -187,7 +196,7 @@ def resume(
     if owed or folder(db).exists():
         silent = quiet or as_json
         with serve.guests_of(plan, db, browser, port=port, host=host) as served:
-            by = by_processes(workers, served, not no_cache)
+            by = by_workers(workers, served, not no_cache, ray)
             carry_out(lambda: Store.open(db), db, served, not no_cache, silent, resumed=True, by=by)
     elif not as_json:
         say(f"{db} is complete, nothing is left to play")

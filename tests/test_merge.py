@@ -1,0 +1,96 @@
+"""A run that was played in parts is put together; what does not belong together is refused."""
+
+import shutil
+
+import pytest
+
+import llm_games as lg
+from llm_games.benchmarks.record import merge as merging
+from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.record.connection import RunLocked, StoreError
+from llm_games.benchmarks.record.merge import OtherRun, merge
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.store import Store
+from llm_games.benchmarks.record.worker_files import folder
+from llm_games.benchmarks.run.conduct import RunStopped
+from llm_games.errors import BadParameter
+from tests.run_rows import written
+from tests.test_worker_files import RAW, in_order
+
+
+@pytest.fixture
+def parts(tmp_path):
+    return [lg.run(RAW, tmp_path / f"{k}.db", part=f"{k}/2").path for k in (1, 2)]
+
+
+def without_greetings(rows):
+    """Each part has its own; and what was seen of replies is of several starts."""
+    spent = [row for row in rows["spent"] if row[1]]
+    return {**rows, "spent": spent, "lengths": 0}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_parts_make_the_run_of_one_process(order, parts, tmp_path):
+    path = tmp_path / "whole.db"
+    merge(parts[::order], path)
+    rows = in_order(lg.run(RAW, tmp_path / "alone.db").path)
+    assert without_greetings(written(path)) == without_greetings(rows)
+    assert sorted(tmp_path.glob("whole*")) == [path]
+    with Records.open_readonly(parts[0]) as records:
+        states = {(row.game.label, row.number): row.status for row in records.episodes()}
+    of_series = {status for (label, _), status in states.items() if label == "series"}
+    assert len(of_series) == 1
+    assert set(states.values()) == {"done", "pending"}
+
+
+def test_a_part_that_is_not_finished_goes_on_in_the_merged_run(tmp_path):
+    """With all that it has asked for."""
+    first = lg.run(RAW, tmp_path / "1.db", part="1/2").path
+    with pytest.raises(RunStopped):
+        lg.run(RAW, tmp_path / "2.db", part="2/2", budget_calls=20)
+    path = tmp_path / "whole.db"
+    merge([first, tmp_path / "2.db"], path)
+    lg.resume(path, budget_calls=10_000)
+    rows, whole = in_order(lg.run(RAW, tmp_path / "alone.db").path), in_order(path)
+    assert without_greetings({**whole, "run": 0}) == without_greetings({**rows, "run": 0})
+
+
+def test_what_does_not_belong_together(parts, tmp_path):
+    path, (first, second) = tmp_path / "whole.db", parts
+    other = lg.run(RAW | {"seed": 5}, tmp_path / "other.db", part="2/2").path
+    copied = shutil.copy(second, tmp_path / "copied.db")
+    for files, fault in (
+        ([first], "two files or more: got 1"),
+        ([first, other], r"other\.db is of another run than .*1\.db: settings differ"),
+        ([second, copied], r"public_goods, episode \d, ended in .*2\.db and in .*copied\.db"),
+    ):
+        with pytest.raises((OtherRun, BadParameter), match=fault):
+            merge(files, path)
+    folder(first).mkdir()
+    with pytest.raises(StoreError, match="first llm-games resume"):
+        merge(parts, path)
+    folder(first).rmdir()
+    with Store.open(first), pytest.raises(RunLocked, match="is being played by"):
+        merge(parts, path)
+    assert not path.exists()
+
+
+def test_half_a_merge_is_no_run(parts, tmp_path, monkeypatch):
+    """One that dies leaves nothing that could be taken for a run, and is begun anew."""
+    path, half = tmp_path / "whole.db", tmp_path / "whole.db.half"
+    with monkeypatch.context() as patch:
+        patch.setattr(merging, "_described", lambda parts: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            merge(parts, path)
+    with pytest.raises(OtherRun, match="half a merge"):
+        merge([half, parts[0]], path)
+    with pytest.raises(StoreError, match="cannot be read"):
+        lg.resume(half)
+    merge(parts, path)
+    assert not half.exists()
+
+
+def test_parts_are_fractions(tmp_path):
+    for text in ("3/2", "0/2", "1", "a/b", ""):
+        with pytest.raises(ConfigError, match="such as 1/2 and 2/2"):
+            lg.run(RAW, tmp_path / "run.db", part=text)
