@@ -14,6 +14,7 @@ from test_worker_files import in_order
 
 import llm_games as lg
 from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.record.merge import merge
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.spending import Spending, unsure
 from llm_games.benchmarks.run.conduct import RunStopped
@@ -260,6 +261,27 @@ def test_a_server_that_is_gone_leaves_its_batches_on_record(server, tmp_path, mo
     lg.resume(path)
     assert set(server.lines.values()) == {1}
     assert usage(path).unknown == 0
+
+
+def test_batches_of_parts_are_looked_for_once_these_are_merged(server, tmp_path, monkeypatch):
+    paths, enter = [tmp_path / "1.db", tmp_path / "2.db"], server.enter
+
+    def fall(*lines):
+        server.down = 10**6
+        return enter(*lines)
+
+    monkeypatch.setattr(server, "enter", fall)
+    for number, path in enumerate(paths, 1):
+        server.down = 0
+        with pytest.raises(RunStopped, match=r"batch batch_\d is on record"):
+            lg.run(raw(seat(server, max_wait=0.5)), path, part=f"{number}/2")
+    monkeypatch.setattr(server, "enter", enter)
+    server.down = 0
+    merge(paths, tmp_path / "whole.db")
+    lg.resume(tmp_path / "whole.db")
+    assert [len(batch["answers"]) for batch in server.batches][:2] == [16, 16]
+    assert set(server.lines.values()) == {1}
+    but_for_waves(tmp_path / "whole.db")
 
 
 @pytest.mark.parametrize("service", SERVICES)
