@@ -195,13 +195,21 @@ def play_run(
         finally:
             await closed(policies)
 
-    # Python's search for cyclic garbage halts all tables at once: it shall be rare, and not go
-    # through what was there before (packages and the like).
+    with few_searches():
+        _anywhere(main(), calls)
+
+
+@contextmanager
+def few_searches() -> Iterator[None]:
+    """Have Python search for cyclic garbage rarely, and not in what is there (packages and so on).
+
+    A search halts all tables at once.
+    """
     thresholds = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)
     try:
-        _anywhere(main(), calls)
+        yield
     finally:
         gc.set_threshold(*thresholds)
         gc.unfreeze()

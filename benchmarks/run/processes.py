@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from llm_games.benchmarks.record.checked_table import ConfigError
-from llm_games.benchmarks.run.conduct import Conductor, RunConduct
+from llm_games.benchmarks.run.conduct import Conductor, RunConduct, few_searches
 from llm_games.benchmarks.run.plan import RunPlan
 from llm_games.benchmarks.run.workers import (
     BEAT,
@@ -117,5 +117,6 @@ def _work(pipe: Connection, job: Job) -> None:
         await worker.work()
 
     threading.Thread(target=beat, daemon=True).start()
-    asyncio.run(main())
+    with few_searches():
+        asyncio.run(main())
     over.set()
