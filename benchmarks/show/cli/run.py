@@ -132,8 +132,7 @@ def run(
     from llm_games.benchmarks.run.processes import by_workers
 
     named = "episodes", "seed", "prompts", "reasoning", "persona", "scoring", "base_url", "max_wait"
-    named = *named, "part"
-    options = {name: context.params[name] for name in named} | costs(context)
+    options = {name: context.params[name] for name in (*named, "part")} | costs(context)
     options |= {"memory": _number(memory), "temperature": _number(temperature)}
     options |= {"params": values_of("--param", params), "talk": values_of("--talk", talk)}
     overrides = Overrides.of(seats=seat, games=game, **options)
