@@ -138,7 +138,7 @@ def _add_books(store: Store, parts: list[Records]) -> None:
             spent.setdefault(pair, Usage()).add(usage)
         for model, learnt in part.learnt().items():
             lengths[model] = both(lengths.get(model), learnt)
-        for row in (*part.limits(), *part.guests()):
+        for row in (*part.limits(), *part.guests(), *part.waves(), *part.lines()):
             store.add(row, again=True)
     for pair, usage in spent.items():
         store.spend(*pair, usage)

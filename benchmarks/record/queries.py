@@ -315,7 +315,11 @@ class Records:
         return tokens_by_seat
 
     def spent(self, ended: bool | None = None) -> dict[tuple[str, str], Usage]:
-        """What calls came to, by model and seat; `ended`: those in flight are `Usage.unknown`."""
+        """What calls came to, by model and seat; `ended`: those in flight are `Usage.unknown`.
+
+        By default that is so where nobody plays the run. Who takes it over has batches yet to book.
+        """
+        batches = ended is None
         usages = defaultdict[tuple[str, str], Usage](Usage)
         for row in self._read(schema.SpentRow):
             plain = dict(vars(row))
@@ -328,7 +332,7 @@ class Records:
             money = self._money(flight.money)
             may = flight.calls, flight.tokens_in, flight.tokens_out, money
             past = not flight.number
-            if past or ended:
+            if past or (ended and (batches or flight.number > 0)):
                 failed = 0 if past else flight.calls  # of those that are past they are booked
                 usages[flight.model, flight.seat].add(Usage(failed, failed, *EMPTY, *may))
         return dict(usages)
@@ -342,6 +346,12 @@ class Records:
         if not (money.is_finite() and 0 <= money < 10**18):
             raise self.damaged(f"{text[:60]!r} is no money that was spent")
         return money
+
+    def waves(self) -> list[schema.WaveRow]:
+        return self._read(schema.WaveRow)
+
+    def lines(self) -> list[schema.LineRow]:
+        return self._read(schema.LineRow)
 
     def learnt(self) -> dict[str, Lengths]:
         lengths = [dict(vars(row)) for row in self._read(schema.LengthsRow)]

@@ -326,7 +326,8 @@ class FlightRow:
     """Calls that were sent and whose outcome is not known: what they may have cost at most.
 
     Each is written before it is sent, and struck once it is over: those left when nobody plays the
-    run died with it. `number` 0: the sum of those that ended without an outcome.
+    run died with it. `number` 0: the sum of those that ended without an outcome. Below 0: a line of
+    a batch, see `LineRow`.
     """
 
     model: str
@@ -336,6 +337,36 @@ class FlightRow:
     tokens_in: int
     tokens_out: int
     money: str
+
+
+@table("waves", "name")
+class WaveRow:
+    """A batch, entered before it is sent; `batch`: its id at the provider, "" until that is known.
+
+    `lines`: how many calls are in it; `refused`: options left out, since the server had refused
+    them.
+    """
+
+    name: str
+    model: str
+    server: str
+    batch: str
+    lines: int
+    began: str
+    refused: list[str]
+
+
+@table("lines", "number")
+class LineRow:
+    """A call in a batch, until its answer is booked; `name`: see `line_name`.
+
+    `digest`: of what was sent. Its `FlightRow` has the same `number`.
+    """
+
+    number: int
+    name: str
+    wave: str
+    digest: str
 
 
 @table("lengths", "model")

@@ -108,7 +108,8 @@ class Store(Records):
                     )
                 writing.execute("PRAGMA secure_delete = ON")
                 # Which older files lack.
-                for row in (schema.FlightRow, schema.LengthsRow, schema.GuestRow, schema.PartRow):
+                newer = schema.FlightRow, schema.LengthsRow, schema.GuestRow, schema.PartRow
+                for row in (*newer, schema.WaveRow, schema.LineRow):
                     writing.execute(TABLES[row].sql.replace("TABLE", "TABLE IF NOT EXISTS", 1))
             return cls(path, writing, lock)
 
@@ -169,9 +170,11 @@ class Store(Records):
         """Note that a call is over, see `FlightRow`."""
         condition = "WHERE (model, seat, number) = (?, ?, ?)"
         self._writer.add(f"DELETE FROM flights {condition}", (model, seat, number))
+        if number < 0:
+            self._writer.add("DELETE FROM lines WHERE number = ?", (number,))
 
     def strike_all(self) -> None:
-        """Note that all calls of those who played the run before are over."""
+        """Note that all calls of those who played the run before are over, but for batches."""
         self._writer.add("DELETE FROM flights WHERE number > 0", ())
 
     def forget(self, pseudonym: str) -> None:

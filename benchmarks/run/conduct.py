@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.benchmarks.record import schema
+from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.record.editions import maker
 from llm_games.benchmarks.record.lock import BEAT
@@ -34,6 +35,7 @@ from llm_games.benchmarks.record.worker_files import take_over_all
 from llm_games.benchmarks.run.batches import Batch, batches
 from llm_games.benchmarks.run.plan import PlannedGame, RunPlan, check, players
 from llm_games.benchmarks.run.resume import EpisodeRecord, recalled
+from llm_games.benchmarks.run.stored_waves import StoredWaves, line_number
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Rulebook
 from llm_games.view import Who
@@ -51,6 +53,7 @@ from llm_games.wrappers.clients.limit import Limit
 from llm_games.wrappers.clients.retry import Retry, Waits
 from llm_games.wrappers.clients.stack import layers, ledger_of
 from llm_games.wrappers.clients.tokens import Lengths
+from llm_games.wrappers.clients.waves import waves_of
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.play import play_table
 from llm_games.wrappers.policy import Decision, Policy
@@ -154,6 +157,11 @@ def play_run(
     answer; RunStopped: a call brought no completion for good, or the budget is spent; StoreError:
     the file cannot be written, or the record does not fit; KeyboardInterrupt. All is in the file.
     """
+    if by is not None and plan.batched:
+        raise ConfigError(
+            f"{plan.batched} is asked in batches, which go out from one process: leave out "
+            "workers, or batch"
+        )
     path: Path | None = None
     calls, links = Flights(), "" if plan.links is None else "--browser"
 
@@ -291,6 +299,8 @@ class _Books:
         self.ledger = next(filter(None, map(ledger_of, clients)), Ledger())
         stack = [layer for client in clients for layer in layers(client)]
         self.waits = next((layer.waits for layer in stack if isinstance(layer, Retry)), Waits())
+        for waves in filter(None, map(waves_of, clients)):
+            waves.go_on(StoredWaves(store, waves.model, waves.server))
         self.limits = {id(layer.gates): layer for layer in stack if isinstance(layer, Limit)}
         self._numbers, self._written_lengths = count(1), dict[str, Lengths]()
         for (model, seat), usage in store.spent(ended=True).items():
@@ -304,15 +314,16 @@ class _Books:
         self.write()
         self.ledger.journal = self
 
-    async def begin(self, model: str, seat: str, bound: Usage) -> int:
+    async def begin(self, model: str, seat: str, bound: Usage, line: str = "") -> int:
         """The call's number, once the call is on the disk with the most that it may cost."""
-        number = next(self._numbers)
+        number = line_number(line) if line else next(self._numbers)
         may = bound.calls, bound.tokens_in, bound.tokens_out, str(bound.money)
-        self.store.add(schema.FlightRow(model, seat, number, *may))
+        self.store.add(schema.FlightRow(model, seat, number, *may), again=bool(line))
         try:
             await self.store.durable()
-        except BaseException:  # it is not sent
-            self.store.strike(model, seat, number)
+        except BaseException:  # it is not sent, or was before
+            if not line:
+                self.store.strike(model, seat, number)
             raise
         return number
 
@@ -415,7 +426,7 @@ class RunConduct:
             self.books.ledger.journal = None
 
     async def _play(self, owed: list[EpisodeRow]) -> None:
-        gate = asyncio.Semaphore(self.plan.max_tables)
+        gate = asyncio.Semaphore(self.plan.tables)
         played = await self.batched(owed)
         async with asyncio.TaskGroup() as tables:
             for turn in self.turns([row for row in owed if row.id not in played]):

@@ -41,6 +41,7 @@ from llm_games.wrappers.clients.cache import ReplyCache
 from llm_games.wrappers.clients.metered import PLACES
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.clients.stack import Shared, add_layers, layers
+from llm_games.wrappers.clients.waves import waves_of
 from llm_games.wrappers.guest_seat import KINDS
 from llm_games.wrappers.guests import GuestPolicy
 from llm_games.wrappers.human import HumanPolicy
@@ -202,6 +203,16 @@ class RunPlan(Settings):
     @property
     def seats(self) -> list[PlannedSeat]:
         return [seat for game in self.games for seat in game.seats]
+
+    @property
+    def batched(self) -> str:
+        """The name of a player that is asked in batches, "" if none is."""
+        return next((seat.name for seat in self.seats if seat.client.get("batch")), "")
+
+    @property
+    def tables(self) -> int:
+        """How many are played at the same time; all of them, where their calls go out together."""
+        return max(self.max_tables, sum(len(g.seeds) for g in self.games) * bool(self.batched))
 
     def with_objects(self, objects: Mapping[str, Any]) -> RunPlan:
         """ConfigError names the objects that are missing."""
@@ -417,6 +428,12 @@ def resolve(file: Config, source: str, overrides: Overrides | None = None) -> Ru
         if file.vary:
             guest = next(iter(guests))
             raise ConfigError(f"{source}: [[vary]] varies models, and {guest!r} is none")
+        if plan.batched:
+            guest = next(iter(guests))
+            fault = (
+                f"{guest!r} would wait for a day before each move, since {plan.batched} is asked"
+            )
+            raise ConfigError(f"{source}: {fault} in batches: leave out batch, or the guest")
         plan = plan.model_copy(update={"max_tables": 1})  # nobody plays two games at a time
     return plan.with_objects(overrides.own)
 
@@ -529,7 +546,10 @@ async def check(policies: Mapping[str, Policy]) -> None:
 
     async def ask(client: Client) -> None:
         try:
-            await client.complete(hello)
+            if (waves := waves_of(client)) is not None:  # else it would be a batch
+                await waves.greet()
+            else:
+                await client.complete(hello)
         except ClientError as error:
             raise ConfigError(f"{client.name} does not answer, nothing was run: {error}") from error
 

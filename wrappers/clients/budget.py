@@ -116,8 +116,11 @@ def usage_of(plain: Mapping[str, Any]) -> Usage:
 class Journal(Protocol):
     """A list of calls, each entered before it is sent, so that none is forgotten."""
 
-    async def begin(self, model: str, seat: str, limit: Usage) -> int:
-        """Enter a call that may cost so much, and return its number once that is safe."""
+    async def begin(self, model: str, seat: str, limit: Usage, line: str = "") -> int:
+        """Enter a call that may cost so much, and return its number once that is safe.
+
+        One with the name of a `line` goes out in a batch: who goes on with the run finds it again.
+        """
         ...
 
     def over(self, number: int, model: str, seat: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import logging
 import os
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from llm_games.errors import BadParameter, install, unknown
+from llm_games.errors import BadParameter, LLMGamesError, install, unknown
 from llm_games.facts import check_choice, check_number
 from llm_games.wrappers.clients import response_parsing
 from llm_games.wrappers.clients.base import (
@@ -37,6 +38,7 @@ from llm_games.wrappers.clients.chat import Message
 from llm_games.wrappers.clients.flights import ended
 from llm_games.wrappers.clients.response_parsing import LIMITS
 from llm_games.wrappers.clients.secrets import SECRETIVE, Secret
+from llm_games.wrappers.clients.waves import BatchService, Waves, asking, line_name, line_of
 
 log = logging.getLogger(__name__)
 
@@ -128,6 +130,7 @@ class OpenAIClient:
         self._secrets = [*([self._key] if self._key else []), *hidden]
         self.timeout, self.structured, self.tool_calls = timeout, structured, tool_calls
         self.stream, self.service_tier, self.leave_out = stream, service_tier, set(leave_out)
+        self.waves: Waves | None = None  # by which calls go out, if not one by one
         self._refused: set[str] = set()
         self._accounts: dict[asyncio.AbstractEventLoop, Any] = {}
         weakref.finalize(self, _hang_up, self._accounts)
@@ -148,6 +151,8 @@ class OpenAIClient:
 
     async def complete(self, request: Request) -> Completion:
         """Return one completion, or raise a ClientError. To try again is a layer's job."""
+        if self.waves is not None:
+            asking.set(line_name(request))
         answer = await self._call(request)
         if isinstance(answer, ClientError):  # raised here, it does not carry what must not show
             raise answer
@@ -162,11 +167,69 @@ class OpenAIClient:
 
     async def close(self) -> None:
         """Close the connections, those of other event loops too. The client can be used again."""
+        if self.waves is not None:
+            await self.waves.close()
         here = asyncio.get_running_loop()
         if (account := self._accounts.pop(here, None)) is not None:
             await account.close()
         if self._accounts:
             await asyncio.to_thread(_hang_up, self._accounts)
+
+    # -- batches ----------------------------------------------------------------------------------
+
+    def batches(self) -> BatchService:
+        """Return the server's interface for batches; BadParameter: this client has none."""
+        from llm_games.wrappers.clients.batch_services import OpenAIBatches
+
+        self._check_whole()
+        return OpenAIBatches(self)
+
+    def _check_whole(self) -> None:
+        if self.stream:
+            raise BadParameter("answers of batches come whole: leave out stream, or batch")
+
+    def leave_out_also(self, names: Iterable[str]) -> None:
+        """Leave out what the server has refused before."""
+        self._refused |= {*names}
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds for one call; None: it is a line of a batch, which has a day."""
+        return self.timeout if self.waves is None else None
+
+    def account(self) -> Any:
+        """Return the library's client for this event loop, whose calls go out one by one."""
+        return self._account().account.with_options(timeout=self.timeout)
+
+    def fault(self, error: Exception) -> ClientError | None:
+        """Return what failed in a call by the library's client; None: it is no such error."""
+        import aiohttp
+        import httpx2
+
+        if isinstance(error, ClientError):
+            return error
+        response = getattr(error, "response", None)
+        if response is not None:
+            refusal = response_parsing.refusal_of(response_parsing.opened(response.content))
+            return self._failure(response.status_code, refusal, response.headers)
+        if isinstance(error, TimeoutError):
+            return self._late()
+        if isinstance(error, AttributeError | TypeError | LookupError | ValueError):
+            return self._broken(f"answers with what is no batch ({self._shown(str(error))})")
+        library = type(error).__module__.partition(".")[0] in ("openai", "anthropic")
+        if library or isinstance(error, httpx2.HTTPError | aiohttp.ClientError | OSError):
+            return self._unreached(error)
+        return None
+
+    async def _in_wave(self, asked: Any) -> Any:
+        """Answer a request of the library, in place of its server."""
+        import httpx2
+
+        assert self.waves is not None
+        betas = asked.headers.get("anthropic-beta", "")
+        answer = await self.waves.answer(line_of(await asked.aread(), betas, self._refused))
+        kind = {"content-type": "application/json"}
+        return httpx2.Response(answer.status, content=answer.content, headers=kind, request=asked)
 
     # -- one call ---------------------------------------------------------------------------------
 
@@ -263,8 +326,10 @@ class OpenAIClient:
 
         try:
             text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-            async with asyncio.timeout(self.timeout):
+            async with asyncio.timeout(self.seconds):
                 return await self._post(text.encode(errors="replace"), "stream" in body)
+        except ClientError as error:  # of a wave, told to all its lines
+            return copy.copy(error)
         except openai.APIStatusError as error:
             return error.response.status_code, error.response.content, error.response.headers
         except TimeoutError:
@@ -329,6 +394,8 @@ class OpenAIClient:
         account = account.with_options(default_headers=headers | self._headers)
         headers = account.auth_headers | account.default_headers
         headers = httpx2.Headers({k: v for k, v in headers.items() if isinstance(v, str)})
+        if self.waves is not None:
+            http = httpx2.AsyncClient(transport=httpx2.MockTransport(self._in_wave))
         return _StreamLine(account, http, httpx2.URL(f"{self.base_url}/chat/completions"), headers)
 
     # -- replies ----------------------------------------------------------------------------------
@@ -361,7 +428,9 @@ class OpenAIClient:
         while cause.__cause__ is not None:  # down to the one that led to it
             cause = cause.__cause__
         if isinstance(cause, ClientError):
-            return ClientError(str(cause))
+            return copy.copy(cause)
+        if isinstance(cause, LLMGamesError):  # of a run's own file
+            raise cause
         return ClientError(
             f"cannot reach {self.base_url} ({self._shown(str(cause) or type(cause).__name__)}): "
             "check that the server is running, that base_url is right, and the network",

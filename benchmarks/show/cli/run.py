@@ -243,6 +243,10 @@ def _dry_run(plan: RunPlan, as_json: bool) -> None:
     terminal = console()
     terminal.print(f"{plan.title}, seed {plan.seed}: {_seat_counts(plan)}", **PLAIN)
     terminal.print(estimate_table(rows))
+    if plan.batched:
+        waves = max(row.chain for row in rows)
+        say_waves = f"{waves} waves or more, each of a day at most"
+        terminal.print(f"In batches, at half the price: {say_waves}", **PLAIN)
     for line in budget_lines(budget, rows):
         terminal.print(line, **PLAIN)
     clients = [list(layers(p.client))[-1] for p in policies.values() if isinstance(p, LLMPolicy)]
@@ -291,6 +295,11 @@ def carry_out(
     with seated_players(plan, use_cache) as policies:
         if not quiet and any(s.player.startswith("tiny") for g in plan.games for s in g.seats):
             say("tiny is a toy model that shows how things work: no result for a leaderboard")
+        if plan.batched and not quiet:
+            say(
+                f"{plan.batched} is asked in batches, each of which may take a day; stop at any "
+                f"time, and go on with: llm-games resume {path}"
+            )
         for line in () if quiet else _notes(plan):
             say(line)
         try:
