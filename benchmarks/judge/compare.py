@@ -344,7 +344,7 @@ def _compare(
             episode = RecordedEpisode(game.shelf, sides[i][number])  # read once: not to be kept
             judged = {"scores": score_of(episode, edition)}
             judged["measures"] = measure.of(episode) if measure else None
-            judged["payoffs"] = episode.rewards.sum(axis=0)[seats[k]] @ shares[k]
+            judged["payoffs"] = episode.earned[seats[k]] @ shares[k]
             for name, statistic in judged.items():
                 values[name][i, k] = np.nan if statistic is None else statistic
     widest = _widest([game.rules.core for game in (a, b) if game], measure)

@@ -137,7 +137,9 @@ def papers() -> tuple[Paper, ...]:
 
 
 def owner(game: RecordedGame) -> Paper | None:
-    """Return the paper that a game of a run belongs to."""
+    """Return the paper that a game of a run belongs to; a branch, a part of a game, to none."""
+    if game.planned.get("branch"):
+        return None
     return next((paper for paper in papers() if paper.owns(game)), None)
 
 

@@ -63,7 +63,7 @@ class StackedEpisode(NamedTuple):
     def of(cls, episode: RecordedEpisode) -> StackedEpisode:
         row, steps = episode.row, episode.stacked()
         places = np.argsort(row.seating).tolist()
-        payoffs = episode.rewards.sum(axis=0)
+        payoffs = episode.earned
         if (row.edition or UNNAMED)["rules"] != episode.rules.edition:
             payoffs = np.full_like(payoffs, np.nan)
         return cls(

@@ -128,12 +128,12 @@ class Records:
         """Return the decisions of an episode by step and seat."""
         return self._read(schema.DecisionRow, "WHERE episode = ?", episode)
 
-    def decided(self, episode: int) -> list[tuple[int, int, int]]:
-        """Return seats of an episode, how often each moved, and how often the rules filled in."""
+    def decided(self, episode: int, first: int = 0) -> list[tuple[int, int, int]]:
+        """Seats of an episode, how often each moved from `first` on, and the rules filled in."""
         has_phase = "phase" in self._columns(TABLES[schema.DecisionRow])
         moves = f"AND phase != '{schema.TALK}'" * has_phase
-        count = f"SELECT seat, count(*), sum(broke) FROM decisions WHERE episode = ? {moves}"
-        return self._rows(f"{count} GROUP BY seat", episode)
+        count = "SELECT seat, count(*), sum(broke) FROM decisions WHERE episode = ? AND step >= ?"
+        return self._rows(f"{count} {moves} GROUP BY seat", episode, first)
 
     def attempts(self, episode: int, step: int | None = None) -> list[schema.AttemptRow]:
         """Return the completions of an episode, or of one of its steps, by step and seat."""
@@ -280,10 +280,20 @@ class Records:
 
     def usage(self) -> Plain:
         """Return how many completions were read with each outcome, and the tokens in all."""
-        outcomes = self._rows("SELECT outcome, count(*) FROM attempts GROUP BY outcome")
-        [total] = self._rows("SELECT count(*), total(tokens_in), total(tokens_out) FROM attempts")
+        counted = f"FROM attempts WHERE {self._asked_here()}"
+        outcomes = self._rows(f"SELECT outcome, count(*) {counted} GROUP BY outcome")
+        [total] = self._rows(f"SELECT count(*), total(tokens_in), total(tokens_out) {counted}")
         used = dict(zip(("calls", "tokens_in", "tokens_out"), map(int, total), strict=True))
         return used | {"outcomes": {name: n for name, n in outcomes if name is not None}}
+
+    def _asked_here(self) -> str:
+        """Return the SQL condition of completions that a branch did not take from its origin."""
+        points = [game.get("branch") for game in self.config.get("games", ())]
+        if not any(points):
+            return "TRUE"
+        [point] = points
+        step, free = int(point["step"]), ", ".join(str(int(seat)) for seat in point["free"])
+        return f"(step > {step} OR (step = {step} AND attempts.seat IN ({free})))"
 
     def counted(self) -> dict[str, int]:
         """Return the tokens that servers counted, by seat as `spent` has them."""
@@ -291,7 +301,7 @@ class Records:
         query = (
             "SELECT label, seating, attempts.seat, total(tokens_in + tokens_out) FROM attempts "
             "JOIN episodes ON episodes.id = episode JOIN games ON games.id = episodes.game "
-            "GROUP BY label, seating, attempts.seat"
+            f"WHERE {self._asked_here()} GROUP BY label, seating, attempts.seat"
         )
         for label, seating, seat, tokens in self._rows(query):
             name = f"{label}/player_{json.loads(seating)[seat]}"

@@ -31,6 +31,8 @@ from llm_games.benchmarks.record.lock import BEAT
 from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow
 from llm_games.benchmarks.record.store import Store, plain_action, timestamp
 from llm_games.benchmarks.run.batches import Batch, batches
+from llm_games.benchmarks.run.branch import Past, PastClient
+from llm_games.benchmarks.run.branch_point import BranchSeat
 from llm_games.benchmarks.run.plan import PlannedGame, RunPlan, check, players
 from llm_games.benchmarks.run.resume import EpisodeRecord, recalled
 from llm_games.errors import LLMGamesError
@@ -113,6 +115,7 @@ def start(plan: RunPlan, path: str | Path) -> Store:
         seeds=[game.seeds for game in plan.games],
         seatings=[game.seatings() for game in plan.games],
         fixed_chances=[game.given or None for game in plan.games],
+        sources=[game.branch.source if game.branch else None for game in plan.games],
     )
 
 
@@ -334,7 +337,11 @@ class _RunConduct:
     ) -> None:
         self.store, self.plan, self.watch = store, plan, watch
         self.records: dict[int, _Record] = {}  # of the episodes that are being played
-        self.players = {key: _recording(policy, self.records) for key, policy in players.items()}
+        points = [game.branch for game in plan.games if game.branch is not None]
+        self.past = Past.of(store.path, points[0]) if points else None  # its only game
+        self.players = {
+            key: _recording(policy, self.records, self.past) for key, policy in players.items()
+        }
         self.books = _Books(store, players)
         self.counters = Counters(waits=self.books.waits, flights=calls)
         self.books.ledger.seat_of = self.seat
@@ -413,6 +420,12 @@ class _RunConduct:
         for row, over in zip(batch.episodes, batch.over.tolist(), strict=True):
             self.store.end(row.id, None if over else not_ended(self.games[row.game.label]))
 
+    def _player(self, game: PlannedGame, row: EpisodeRow, seat: int) -> Policy:
+        player = self.players[game.seats[row.seating[seat]].key]
+        if game.branch is None or self.past is None:
+            return player
+        return BranchSeat(player, game.branch, seat, row.number, self.past.action)
+
     async def _tables(self, turn: list[EpisodeRow]) -> None:
         for row in turn:
             game, alike = self.games[row.game.label], f"{row.game.label}\0{row.params}"
@@ -422,12 +435,12 @@ class _RunConduct:
             self.store.begin(row.id)
             episode = await play_table(
                 self.rules[alike],
-                [self.players[game.seats[position].key] for position in row.seating],
+                [self._player(game, row, seat) for seat in range(len(row.seating))],
                 row.seed,
                 on_step=record.add,
                 max_steps=game.max_steps,
                 given=row.given,
-                recalled=recalled(self.store, row, self.rows) if game.series else None,
+                recalled=recalled(game, self.store, row, self.rows),
                 who=Who(game.game, row.id),
             )
             del self.records[row.id]
@@ -541,10 +554,11 @@ class _RecordingClient(Layer):
         return await self.records[request.who.episode].call(self.client, request)
 
 
-def _recording(policy: Policy, records: Mapping[int, _Record]) -> Policy:
+def _recording(policy: Policy, records: Mapping[int, _Record], past: Past | None) -> Policy:
     if isinstance(policy, LLMPolicy):
         policy = copy.copy(policy)
-        policy.client = _RecordingClient(policy.client, records)
+        client = policy.client if past is None else PastClient(policy.client, past)
+        policy.client = _RecordingClient(client, records)
     return policy
 
 
@@ -568,7 +582,7 @@ def not_ended(game: PlannedGame) -> str:
 def void_reason(episode: Episode, game: PlannedGame) -> str | None:
     """None: the episode has a score."""
     if not episode.over:
-        return not_ended(game)
+        return None if game.branch and game.branch.once else not_ended(game)
     if not episode.void:
         return None
     step = episode.last

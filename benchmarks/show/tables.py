@@ -8,6 +8,7 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from llm_games.benchmarks.judge.branch_outcomes import SeatOutcome
 from llm_games.benchmarks.judge.means import MeanCell, brief
 from llm_games.benchmarks.judge.paper import apart, lacking
 from llm_games.benchmarks.judge.references import overalls
@@ -194,6 +195,22 @@ class Move(NamedTuple):
     action: str
     rational: str
     regret: float | None
+
+
+def branch_table(outcomes: Sequence[SeatOutcome]) -> ResultTable:
+    """Moves at the step of a branch: of each seat the recorded one, then those of the branch."""
+    rows: list[list[Any]] = []
+    for seat in outcomes:
+        before = seat.recorded
+        name = f"{seat.seat} ({seat.player})"
+        rows.append([name, before["words"], None, before["regret"], before["payoff"]])
+        for share in seat.moves:
+            rows.append(["", share.words, share.count, share.regret, None])
+        rows.append(["", "all", sum(s.count for s in seat.moves), None, seat.payoff])
+    heads = columns("seat, move", "times", ">")
+    heads |= {"regret": ".2f", "payoff from there on": ".2f"}
+    note = "the first line of a seat is the recorded decision, those below are of the branch"
+    return ResultTable(heads, rows, note=note)
 
 
 def moves_table(moves: Sequence[Move]) -> ResultTable:

@@ -135,7 +135,7 @@ def _runs(sides: Sequence[Side], files: Sequence[Records]) -> dict[str, Any]:
     pairs = list(beside.pairs(files[0], files[1]))
     lines = []
     for pair in pairs[:PAIRS]:
-        payoffs = [float(episode.rewards.sum(axis=0).mean()) for episode in pair]
+        payoffs = [float(episode.earned.mean()) for episode in pair]
         names = (f"{side.run.id}/episode/{e.row.id}" for side, e in zip(sides, pair, strict=True))
         query = urlencode(dict(zip("ab", names, strict=True)))
         lines.append(PairLine(pair, payoffs, beside.parted(pair), query))
@@ -164,7 +164,7 @@ def _episodes(sides: Sequence[Side], files: Sequence[Records]) -> dict[str, Any]
         "moves": moves,
         "parted": beside.parted(pair),
         "unlisted": max(len(episode.steps) for episode in pair) - len(moves),
-        "payoffs": [episode.rewards.sum(axis=0).tolist() for episode in pair],
+        "payoffs": [episode.earned.tolist() for episode in pair],
     }
 
 
