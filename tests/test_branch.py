@@ -7,6 +7,7 @@ import pytest
 from playing import NAMES, SMALL
 
 import llm_games as lg
+from llm_games.benchmarks.judge.compare import compare
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.editions import OtherEdition
 from llm_games.benchmarks.record.store import Records
@@ -131,6 +132,14 @@ def test_a_move_a_player_a_wording_are_changed_alone(goods, tmp_path):
     again = lg.branch(worded.path, "public_goods/1/3", tmp_path / "a.db", seats={1: "tiny"})
     for branch in (moved, worded, again):
         assert replayed(branch.path).differences == ()
+    with pytest.raises(BadParameter, match="compared with branches of that one"):
+        compare(moved.path, goods)
+    assert moved.skill == moved.references == {"public_goods": []}
+    with pytest.raises(BadParameter, match="compared with"):
+        compare(moved.path, worded.path)
+    same = lg.branch(goods, "public_goods/0/1", tmp_path / "s.db")
+    [game] = compare(same.path, moved.path).games
+    assert (game.scores, game.payoffs is None) == (None, False)
     [before, *_] = moved.games["public_goods"].payoffs
     assert before == pytest.approx(sum(json.loads(steps[n]["rewards"])[0] for n in (1, 2, 3)))
 

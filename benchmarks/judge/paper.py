@@ -178,9 +178,10 @@ def score(rules: Rulebook, records: Sequence[Record], edition: str) -> float | N
 
 
 def score_of(episode: RecordedEpisode, edition: str) -> float | None:
-    """Return the score of a finished episode; None also of a scenario, which has a scale itself."""
+    """Return the score of a finished episode; None of a branch, or a scenario."""
     scored = any(episode.rules.name in scoring.games for scoring in scorings())
-    if is_scenario(episode.planned) or not scored:  # records of a long game are read for nothing
+    part = is_scenario(episode.planned) or episode.planned.get("branch")
+    if part or not scored:  # records of a long game are read for nothing
         return None
     return score(episode.rules, episode.records, edition)
 
