@@ -203,14 +203,14 @@ def branch_table(outcomes: Sequence[SeatOutcome]) -> ResultTable:
     for seat in outcomes:
         before = seat.recorded
         name = f"{seat.seat} ({seat.player})"
-        rows.append([name, before["words"], None, before["regret"], before["payoff"]])
+        rows.append([name, "recorded", before["words"], None, before["regret"], before["payoff"]])
         for share in seat.moves:
-            rows.append(["", share.words, share.count, share.regret, None])
-        rows.append(["", "all", sum(s.count for s in seat.moves), None, seat.payoff])
-    heads = columns("seat, move", "times", ">")
+            rows.append([name, "branch", share.words, share.count, share.regret, None])
+        times = sum(share.count for share in seat.moves)
+        rows.append([name, "branch", "all", times, None, seat.payoff])
+    heads = columns("seat, in, move", "times", ">")
     heads |= {"regret": ".2f", "payoff from there on": ".2f"}
-    note = "the first line of a seat is the recorded decision, those below are of the branch"
-    return ResultTable(heads, rows, note=note)
+    return ResultTable(heads, rows)
 
 
 def moves_table(moves: Sequence[Move]) -> ResultTable:

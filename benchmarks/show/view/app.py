@@ -1,6 +1,6 @@
 """The viewer's pages, pictures, raw files and live socket, as an application for a server.
 
-Nothing is written to a run, and nothing but ``GET`` is answered. Needs the extra ``serve``.
+Nothing is written to a run; a ``POST`` plays a branch of one. Needs the extra ``serve``.
 """
 
 from __future__ import annotations
@@ -12,12 +12,19 @@ from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
+from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -25,6 +32,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.show.page.report_page import css
 from llm_games.benchmarks.show.view import (
+    branching,
     compare_page,
     decision_page,
     episode_page,
@@ -40,6 +48,7 @@ from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 
 BEAT = 10.0  # seconds between two signs of life of a live socket
 INTERVAL = 0.5  # seconds between two looks at whether there is more
+LARGEST_FORM = 16 * 1024  # bytes
 STATIC = Path(__file__).parent / "static"
 STATUS: dict[type[LLMGamesError], int] = {
     NoSuchRun: 404,
@@ -89,6 +98,7 @@ class _Site:
         text = f"{address}/{{name}}"
         return [
             *(Route(path, partial(_page, *what), methods=["GET"]) for path, what in shown.items()),
+            Route(f"/run/{{run}}/decision/{address}/branch", self.branch, methods=["POST"]),
             Route("/run/{run}/episode/{episode:number}/picture/{number:number}", self.picture),
             Route(f"/run/{{run}}/raw/{text}", self.raw),
             Route(f"/run/{{run}}/more/{text}", self.continuation),
@@ -133,6 +143,13 @@ class _Site:
             beside = list_page.beside(run, numbers, query)
             page = decision_page.page(records, *numbers, f"/run/{run.id}", beside=beside)
         return _framed(run, page)
+
+    async def branch(self, request: Request) -> Response:
+        """Play a branch, and go to its page."""
+        run, form = await run_in_threadpool(self.run, request), await _form(request)
+        numbers = _decision_numbers(request)
+        path = await run_in_threadpool(branching.branch, run, numbers, form)
+        return RedirectResponse(f"/run/{self.shelf.add(path).id}", 303)
 
     # -- other files ---------------------------------------------------------------------------
 
@@ -195,6 +212,20 @@ async def until_gone(socket: WebSocket) -> None:
         pass
 
 
+async def _form(request: Request) -> dict[str, str]:
+    """Read the fields of a form; BadParameter: it is too large, or none."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > LARGEST_FORM:
+            raise BadParameter(f"a form has at most {LARGEST_FORM} bytes")
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=20)
+    except ValueError:
+        raise BadParameter("the body is no form") from None
+    return dict(pairs)
+
+
 def _page(template: str, shown: Callable[[Request], Context], request: Request) -> Response:
     return HTMLResponse(render(template, **shown(request)))
 
@@ -236,7 +267,7 @@ def _refused(request: Request, error: Exception) -> Response:
 
 
 def _nowhere(request: Request, _: Exception) -> Response:
-    way = "The viewer answers links of its own pages, and writes nothing."
+    way = "The viewer answers links and forms of its own pages."
     return problem("No such page", f"There is nothing at {request.url.path[:200]}.", 404, way)
 
 

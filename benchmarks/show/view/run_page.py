@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from llm_games.benchmarks.judge.branch_outcomes import branch_outcomes
 from llm_games.benchmarks.judge.paper import only_owner
 from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.judge.results import run_results, total
@@ -25,7 +26,7 @@ from llm_games.benchmarks.record.schema import EpisodeRow, GuestRow
 from llm_games.benchmarks.record.spending import unsure
 from llm_games.benchmarks.show.page.page_tables import SPENT, counts_of
 from llm_games.benchmarks.show.page.report_page import body as report_body
-from llm_games.benchmarks.show.tables import run_tables
+from llm_games.benchmarks.show.tables import branch_table, run_tables
 from llm_games.benchmarks.show.view.curve import curve
 from llm_games.benchmarks.show.view.decision_index import Decisions, ListedDecision
 from llm_games.benchmarks.show.view.render import Context, counted, query, seconds
@@ -119,6 +120,9 @@ def run(run: RunFile) -> Context:
         progress = run_progress(records)
         warned = [*warnings(progress, run.path), *_changed(records)]
         guests = records.guests()
+        branches = [game for game in read_games(records) if game.planned.get("branch")]
+        points = [game.planned["branch"] for game in branches]
+        outcomes_of = [outcome for game in branches for outcome in branch_outcomes(game)]
     return {
         "title": progress.title,
         "crumbs": [],
@@ -127,6 +131,8 @@ def run(run: RunFile) -> Context:
         "progress": progress,
         "facts": facts(progress, run.path, guests),
         "warnings": warned,
+        "points": points,
+        "branched": branch_table(outcomes_of) if points else None,
         "lines": list(_lines(run.decisions, progress.games)),
         "outcomes": outcomes(run.decisions),
         "spent": spent_grid(progress),

@@ -191,6 +191,12 @@ class RunShelf:
                     return self._current(run)
         raise NoSuchRun(f"there is no run {name!r} here: it has another path, or was deleted")
 
+    def add(self, path: Path) -> RunFile:
+        """Put a run that was just made on the shelf."""
+        if path.absolute() not in [run.path for run in self.runs()]:
+            self.paths.append(path)
+        return next(run for run in self.runs() if run.path == path.absolute())
+
     def _current(self, run: RunFile) -> RunFile:
         with self._lock:
             run = self._runs[run.path]
