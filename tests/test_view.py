@@ -737,7 +737,8 @@ def test_who_is_let_in(inside):
 
 PAGES = ["", "/episode/1?first=99",
          "/decisions", "/decisions?sort=-regret&text=fair", "/decisions?seat=x&nothing=1",
-         "/scores", "/game?label=talking", "/episode/1", "/decision/1/0/0"]  # fmt: skip
+         "/scores", "/settings",
+         "/game?label=talking", "/episode/1", "/decision/1/0/0"]  # fmt: skip
 
 
 @each_row("page", PAGES)

@@ -176,7 +176,7 @@ def test_two_runs_episodes_and_decisions_side_by_side(visit):
     for name in (A, B):
         page.get_by_role("checkbox", name=f"mark {name}, {name}.db").check()
     page.get_by_role("button", name="Compare two marked").click()
-    expect(page.locator("caption")).to_contain_text("B − A")
+    expect(page.locator("caption").last).to_contain_text("B − A")
     page.get_by_role("link", name="public_goods, episode 1").click()
     expect(page.locator("main")).to_contain_text("Their moves differ from move 1 on")
     rows = page.locator("tr.differs")

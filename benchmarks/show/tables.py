@@ -14,10 +14,14 @@ from llm_games.benchmarks.judge.paper import apart, lacking
 from llm_games.benchmarks.judge.references import overalls
 from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.judge.results import GameResult, Series
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.run_settings import run_settings
 from llm_games.benchmarks.record.spending import unsure
 from llm_games.benchmarks.run.estimate import Estimate, added, fits
 from llm_games.wrappers.clients.budget import Budget, Usage
 from llm_games.wrappers.clients.cache import Cached
+
+LONGEST = 400  # characters of a setting that are shown
 
 
 def estimate_table(rows: Sequence[Estimate]) -> ResultTable:
@@ -211,6 +215,17 @@ def branch_table(outcomes: Sequence[SeatOutcome]) -> ResultTable:
     heads = columns("seat, in, move", "times", ">")
     heads |= {"regret": ".2f", "payoff from there on": ".2f"}
     return ResultTable(heads, rows)
+
+
+def settings_table(runs: Sequence[Records], heads: Sequence[str], differ: bool) -> ResultTable:
+    """Return a table of the settings of runs, or of those alone in which they differ."""
+    settings = [setting for setting in run_settings(*runs) if setting.differs or not differ]
+    rows = [[s.whose, s.name, *(_begun(value) for value in s.values)] for s in settings]
+    return ResultTable(columns(", ".join(["of", "setting", *heads])), rows)
+
+
+def _begun(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
 
 
 def moves_table(moves: Sequence[Move]) -> ResultTable:

@@ -89,6 +89,7 @@ class _Site:
             "/compare": ("compare", self.compare),
             "/run/{run}": ("run", lambda r: run_page.run(self.run(r))),
             "/run/{run}/scores": ("scores", lambda r: run_page.scores(self.run(r))),
+            "/run/{run}/settings": ("settings", lambda r: run_page.settings(self.run(r))),
             "/run/{run}/game": ("game", self.game),
             "/run/{run}/report": ("report", self.report),
             "/run/{run}/decisions": ("decisions", self.decisions),

@@ -13,6 +13,7 @@ from llm_games.benchmarks.judge.beside import ComparedMove, Pair
 from llm_games.benchmarks.judge.compare import compare as tested
 from llm_games.benchmarks.judge.result_table import ResultTable
 from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.show.tables import settings_table
 from llm_games.benchmarks.show.view import decision_page
 from llm_games.benchmarks.show.view.list_page import move
 from llm_games.benchmarks.show.view.run_shelf import RunFile, RunShelf
@@ -144,7 +145,9 @@ def _runs(sides: Sequence[Side], files: Sequence[Records]) -> dict[str, Any]:
         grid, why = tested(files[0], files[1]).grid(), ""
     except LLMGamesError as error:
         why = str(error)
-    return {"pairs": lines, "unlisted": len(pairs) - len(lines), "grid": grid, "why": why}
+    settings = settings_table(files, ["A", "B"], differ=True)
+    page = {"pairs": lines, "unlisted": len(pairs) - len(lines), "grid": grid, "why": why}
+    return page | {"settings": settings}
 
 
 def _episodes(sides: Sequence[Side], files: Sequence[Records]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from llm_games.benchmarks.record.schema import EpisodeRow, GuestRow
 from llm_games.benchmarks.record.spending import unsure
 from llm_games.benchmarks.show.page.page_tables import SPENT, counts_of
 from llm_games.benchmarks.show.page.report_page import body as report_body
-from llm_games.benchmarks.show.tables import branch_table, run_tables
+from llm_games.benchmarks.show.tables import branch_table, run_tables, settings_table
 from llm_games.benchmarks.show.view.curve import curve
 from llm_games.benchmarks.show.view.decision_index import Decisions, ListedDecision
 from llm_games.benchmarks.show.view.render import Context, counted, query, seconds
@@ -218,6 +218,14 @@ def _tables(records: Records) -> list[ResultTable]:
     paper = only_owner(played)
     games = [] if paper and paper.whole else run_results(records)
     return list(run_tables(games, total(games), paper.tables(played) if paper else ()))
+
+
+def settings(run: RunFile) -> Context:
+    """All settings of a run, of its games and of their seats."""
+    with run.records() as records:
+        progress = run_progress(records)
+        grid = settings_table([records], ["value"], differ=False)
+    return _below(run, progress, "Settings") | {"grid": grid}
 
 
 def report(run: RunFile, whole: bool) -> Context:
