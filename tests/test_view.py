@@ -288,6 +288,27 @@ def test_only_what_is_new_is_read(growing):
     assert [row.round for row in rows] == [1, 1, 2, 2, 1, 1]
 
 
+def test_a_nul_cuts_no_reply_in_a_list(growing):
+    growing.begin(1)
+    write(growing, 1, 0, text="before \0 after é" * 40)
+    glimpse = growing.glimpses([(1, 0, 0)], 20)[1, 0, 0]
+    assert glimpse["text"] == "before \0 after ébefo"
+
+
+def test_of_two_marked_runs_the_older_is_a(inside, copy, tmp_path):
+    newer = shutil.copy(copy, tmp_path / "newer.db")
+    with closing(sqlite3.connect(newer)) as database:
+        database.execute("UPDATE run SET created = '2999', title = 'The newer'")
+        database.commit()
+    inside.shelf.paths.append(newer)
+    runs = {run.path.name: run.id for run in inside.shelf.runs()}
+    for order in (("newer.db", copy.name), (copy.name, "newer.db")):
+        marks = "&".join(f"compare={runs[name]}" for name in order)
+        assert "A A run" in words(inside.get(f"/compare?{marks}"))
+    named = inside.get(f"/compare?a={runs['newer.db']}&b={runs[copy.name]}")
+    assert "A The newer" in words(named)
+
+
 def test_what_is_asked_when_the_game_is_over(growing):
     decisions = Decisions(growing.path)
     growing.begin(1)

@@ -231,13 +231,16 @@ class Records:
                 "SELECT action FROM decisions WHERE (episode, step, seat) = (?, ?, ?)", *decision
             )
             texts = self._rows(
-                "SELECT substr(text, 1, ?4) FROM attempts "
+                "SELECT substr(CAST(text AS BLOB), 1, 4 * ?4) FROM attempts "  # a NUL ends no bytes
                 "WHERE (episode, step, seat) = (?1, ?2, ?3) ORDER BY number DESC LIMIT 1",
                 *decision,
                 limit,
             )
             action = json.loads(actions[0][0]) if actions and actions[0][0] is not None else None
-            glimpses[decision] = {"action": action, "text": texts[0][0] if texts else ""}
+            glimpses[decision] = {
+                "action": action,
+                "text": _begun(texts[0][0], limit) if texts else "",
+            }
         return glimpses
 
     def chats(self, episode: int) -> dict[Any, Chat]:
@@ -401,6 +404,10 @@ class Records:
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with connection.translated(self.path):
             return self._database.execute(query, values).fetchall()
+
+
+def _begun(text: bytes, limit: int) -> str:
+    return text.decode("utf-8", "ignore")[:limit]
 
 
 _SINCE = """

@@ -34,12 +34,13 @@ def view(
     def ready(address: str, shelf: Any) -> None:
         print(address, flush=True)
         runs = shelf.runs()
-        for run in runs:
-            if why := run.why():
-                say(f"not shown: {why}")
+        problems = [why for run in runs if (why := run.why())]
+        for why in problems:
+            say(f"not shown: {why}")
         folders = ", ".join(map(str, shelf.paths))
-        count = counted(len(runs), "run") if runs else "no run yet"
-        say(f"{count} in {folders} (Ctrl-C ends the viewer; the runs go on)")
+        count = len(runs) - len(problems)
+        shown = counted(count, "run") if count else "no run yet"
+        say(f"{shown} in {folders} (Ctrl-C ends the viewer; the runs go on)")
         if open_it and sys.stdout.isatty():
             import webbrowser
 

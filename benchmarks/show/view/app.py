@@ -124,8 +124,9 @@ class _Site:
 
     def compare(self, request: Request) -> Context:
         asked = request.query_params
-        names = [*asked.getlist("compare"), asked.get("a"), asked.get("b")]
-        return compare_page.compare(self.shelf, [name for name in names if name])
+        marked = asked.getlist("compare")
+        names = [*marked, asked.get("a"), asked.get("b")]
+        return compare_page.compare(self.shelf, [name for name in names if name], bool(marked))
 
     def report(self, request: Request) -> Context:
         return run_page.report(self.run(request), request.query_params.get("whole") == "1")

@@ -61,8 +61,11 @@ def parse_side(shelf: RunShelf, text: str) -> Side:
     )
 
 
-def compare(shelf: RunShelf, names: Sequence[str]) -> dict[str, Any]:
-    """The template's context; of one thing what it can be compared with."""
+def compare(shelf: RunShelf, names: Sequence[str], marked: bool = False) -> dict[str, Any]:
+    """The template's context; of one thing what it can be compared with.
+
+    Of two runs that were `marked` in a list the older one is A.
+    """
     if not 1 <= (count := len(names)) <= 2:
         way = "mark two rows, or give a and b"
         raise BadComparison(f"two things can be compared, got {count}: {way}")
@@ -72,6 +75,9 @@ def compare(shelf: RunShelf, names: Sequence[str]) -> dict[str, Any]:
         raise BadComparison(f"{kinds} cannot stand side by side; give two of a kind")
     with ExitStack() as opened:
         files = [opened.enter_context(side.run.records()) for side in sides]
+        if marked and sides[0].kind == "run":
+            older = sorted(range(count), key=lambda i: files[i].created)
+            sides, files = [sides[i] for i in older], [files[i] for i in older]
         kind, titles = sides[0].kind, [file.title for file in files]
         frame = {"crumbs": [], "live": "", "sides": sides, "kind": kind, "titles": titles}
         if len(sides) == 1:
