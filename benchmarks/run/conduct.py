@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import gc
+import math
 import signal
 import threading
 import time
@@ -98,6 +99,8 @@ class Counters:
     decisions: int = 0
     broke: int = 0
     in_flight: int = 0
+    under_way: float = field(default=0.0, compare=False)
+    """how much of the episodes that are being played is over, in episodes, as far as it is known"""
     waits: Waits = field(default_factory=Waits)  # what calls wait for
     flights: Flights = field(default_factory=Flights, compare=False)
     """calls that a run which ends waits for"""
@@ -432,6 +435,8 @@ class _RunConduct:
             if alike not in self.rules:
                 self.rules[alike] = row.rules()
             record = self.records[row.id] = _Record(self, row)
+            lengths = filter(None, (self.rules[alike].length(), game.max_steps))
+            record.step_share = 1 / min(lengths, default=math.inf)
             self.store.begin(row.id)
             episode = await play_table(
                 self.rules[alike],
@@ -448,6 +453,7 @@ class _RunConduct:
             self.store.end(row.id, void_reason(episode, game))
             await self.store.durable()
             self.counters.played += 1
+            self.counters.under_way -= record.step_share * episode.length
             self.watch(self.counters)
 
 
@@ -457,6 +463,7 @@ class _Record(EpisodeRecord):
     def __init__(self, run: _RunConduct, row: EpisodeRow) -> None:
         super().__init__(run.store, row)
         self.run, self.store = run, run.store
+        self.step_share = 0.0  # of a step in its episode, as far as that has a length
         self._noted = Counter({slot: len(overflows) for slot, overflows in self.overflows.items()})
 
     async def call(self, client: Client, request: Request) -> Completion:
@@ -507,6 +514,7 @@ class _Record(EpisodeRecord):
     async def add(self, step: Step) -> None:
         """Write a step; of one that is recorded already, check that it is the same."""
         self._asked.clear()
+        self.run.counters.under_way += self.step_share
         if (links := self.run.plan.links) is not None:
             links.moved(Who(episode=self.row.id), step)
         if step.number < len(self.steps):
