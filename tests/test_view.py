@@ -309,6 +309,24 @@ def test_of_two_marked_runs_the_older_is_a(inside, copy, tmp_path):
     assert "A The newer" in words(named)
 
 
+def test_a_list_of_runs_that_hold_some_words_is_a_link(inside, copy, tmp_path):
+    other = shutil.copy(copy, tmp_path / "zebra.db")
+    with closing(sqlite3.connect(other)) as database:
+        database.execute("UPDATE run SET title = 'About <b>lions</b>'")
+        database.commit()
+    inside.shelf.paths.append(other)
+    for text, names in {
+        "": {copy.name, "zebra.db"},
+        "LIONS complete": {"zebra.db"},
+        "pirate": {copy.name, "zebra.db"},
+        "lions tigers": set(),
+        "<b>": {"zebra.db"},
+    }.items():
+        page = inside.get("/", params={"text": text}).text
+        assert {name for name in (copy.name, "zebra.db") if f"<small>{name}," in page} == names
+        assert "<b>" not in page
+
+
 def test_what_is_asked_when_the_game_is_over(growing):
     decisions = Decisions(growing.path)
     growing.begin(1)

@@ -85,7 +85,7 @@ class _Site:
     def routes(self) -> list[Any]:
         address = "{episode:number}/{step:number}/{seat:number}"
         shown: dict[str, tuple[str, Callable[[Request], Context]]] = {
-            "/": ("runs", lambda _: run_page.runs(self.shelf)),
+            "/": ("runs", self.runs),
             "/compare": ("compare", self.compare),
             "/run/{run}": ("run", lambda r: run_page.run(self.run(r))),
             "/run/{run}/scores": ("scores", lambda r: run_page.scores(self.run(r))),
@@ -115,6 +115,9 @@ class _Site:
         return run
 
     # -- pages ---------------------------------------------------------------------------------
+
+    def runs(self, request: Request) -> Context:
+        return run_page.runs(self.shelf, request.query_params.get("text", "")[:200])
 
     def game(self, request: Request) -> Context:
         return run_page.game(self.run(request), request.query_params.get("label", ""))

@@ -73,12 +73,25 @@ class ListedRun(NamedTuple):
     why: str = ""
     read: int = 0
 
+    def holds(self, words: Sequence[str]) -> bool:
+        """Test whether title, file, state, games and players hold all words; no run holds any."""
+        if self.progress is None:
+            return not words
+        labels = [game.game.label for game in self.progress.games]
+        parts = [self.progress.title, self.path.name, self.progress.state]
+        about = " ".join([*parts, *labels, *self.progress.players]).casefold()
+        return all(word in about for word in words)
 
-def runs(shelf: RunShelf) -> Context:
-    """The list of runs, with files that are none and why."""
+
+def runs(shelf: RunShelf, text: str = "") -> Context:
+    """The list of runs, with files that are none and why; `text`: words that all hold of a run."""
     live_address = f"/live?after={shelf.number()}"
-    listed = [_listed(run) for run in shelf.runs()]
+    every = [_listed(run) for run in shelf.runs()]
+    listed = [run for run in every if run.holds(text.casefold().split())]
     return {
+        "text": text,
+        "count": sum(run.progress is not None for run in every),
+        "priced": any(run.progress and run.progress.priced for run in listed),
         "title": "Runs",
         "crumbs": None,
         "live": live_address,
