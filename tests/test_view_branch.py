@@ -113,6 +113,7 @@ def test_what_cannot_be_is_said_and_writes_nothing(client, goods, fields, words)
         ("player", "antigravity:Player"),
         ("settings", {"max_attempts": 3, "tools": ["antigravity:Tool"]}),
         ("settings", {"max_attempts": 3, "prompt_folder": "/etc"}),
+        ("client", {"cache": "theirs.cache"}),
     ],
 )
 def test_a_strangers_file_runs_nothing(client, goods, key, value):
@@ -126,6 +127,16 @@ def test_a_strangers_file_runs_nothing(client, goods, key, value):
     assert (page.status_code, "code of a file" in page.text) == (400, True)
     assert "antigravity" not in sys.modules
     assert files(goods) == ["goods.db"]
+
+
+def test_a_strangers_file_names_no_file_that_is_written(client, goods, tmp_path):
+    with closing(sqlite3.connect(goods)) as database:
+        [[text]] = database.execute("SELECT config FROM run").fetchall()
+        config = json.loads(text) | {"cache": str(tmp_path / "theirs.cache")}
+        database.execute("UPDATE run SET config = ?", [json.dumps(config)])
+        database.commit()
+    assert form(client, times="1").status_code == 200
+    assert not (tmp_path / "theirs.cache").exists()
 
 
 @pytest.mark.long

@@ -291,10 +291,9 @@ class Records:
 
     def _asked_here(self) -> str:
         """Return the SQL condition of completions that a branch did not take from its origin."""
-        points = [game.get("branch") for game in self.config.get("games", ())]
-        if not any(points):
+        points = (game.get("branch") for game in self.config.get("games", ()))
+        if (point := next(filter(None, points), None)) is None:
             return "TRUE"
-        [point] = points
         step, free = int(point["step"]), ", ".join(str(int(seat)) for seat in point["free"])
         return f"(step > {step} OR (step = {step} AND attempts.seat IN ({free})))"
 

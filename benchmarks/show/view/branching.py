@@ -20,6 +20,8 @@ from llm_games.errors import BadParameter
 
 MOST_TIMES = 100
 FIELDS = ("times", "until", "player", "move")
+PLACES = ("prompt_folder", "cache", "base_url", "api_key_file", "api_key_env")
+"""Settings that can name a place to read from or write to."""
 _turn = Lock()  # one at a time: each takes the next free name
 
 
@@ -43,14 +45,15 @@ def branch(run: RunFile, numbers: tuple[int, int, int], form: Mapping[str, str])
     [game] = [game for game in plan.games if game.label == row.game.label]
     way = f"llm-games branch {run.path.name} --at {place}"
     for seat_plan in game.seats:
-        _check_harmless(seat_plan.player, seat_plan.settings, game.game, way)
+        settings = seat_plan.settings | seat_plan.client
+        _check_harmless(seat_plan.player, settings, game.game, way)
     for player in changes.seats.values():
         _check_harmless(player, {}, game.game, way)
     with _turn:
         names = (run.path.with_name(f"{run.name}-branch-{n}.db") for n in count(1))
         path = next(name for name in names if not name.exists())
         plan, _ = api.branch_plan(run.path, place, path, changes=changes, overrides={}, own={})
-        with conduct.seated_players(plan) as policies:
+        with conduct.seated_players(plan, use_cache=False) as policies:
             conduct.play_run(lambda: conduct.start(plan, path), plan, policies)
     return path
 
@@ -85,8 +88,9 @@ def _check_harmless(player: str, settings: Mapping[str, Any], game: str, way: st
     """NotFromHere: it is neither by rule nor a toy, or its settings name files or code."""
     kind, tools = player.partition(":")[0], settings.get("tools", ())
     own = [tool for tool in tools if tool.removesuffix(":always") not in TOOLS]
-    if own or "prompt_folder" in settings or not (kind in TOYS or rule_of(kind, game)):
-        what = own[0] if own else settings.get("prompt_folder", player)
+    places = {name: settings[name] for name in PLACES if isinstance(settings.get(name), str)}
+    if own or places or not (kind in TOYS or rule_of(kind, game)):
+        what = own[0] if own else next(iter(places.values()), player)
         raise NotFromHere(
             f"{what} may cost money or run code of a file: a page starts players by rule, tiny and "
             f"mock alone. In a terminal, where a budget can be set: {way} --budget-money X"
