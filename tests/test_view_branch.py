@@ -8,6 +8,7 @@ import sys
 from contextlib import closing
 
 import httpx
+import numpy as np
 import pytest
 import viewing
 from viewing import expect
@@ -15,6 +16,7 @@ from viewing import expect
 import llm_games as lg
 from llm_games.benchmarks.record.store import Records
 from llm_games.benchmarks.run.replay import replay
+from llm_games.benchmarks.show.view.decision_index import Decisions
 
 GAME = {"game": "public_goods", "params": {"players": 3, "rounds": 4}}
 
@@ -61,6 +63,10 @@ def test_the_form_makes_a_run_of_its_own_beside_the_other(client, goods):
     assert "A branch of goods.db: public_goods, episode 0, step 2" in page.text
     moved = form(client, times="1", until="decision", player="", move="20")
     assert "move 20" in moved.text
+    decisions = Decisions(goods.parent / "goods-branch-2.db")
+    decisions.read()
+    columns = decisions.columns()
+    assert (np.isnan(columns["regret"]) == (columns["step"] < 2)).all()
     other = form(client, times="1", until="end", player="rational", move="")
     assert "player rational" in other.text
     assert files(goods) == [

@@ -289,10 +289,15 @@ class Records:
         used = dict(zip(("calls", "tokens_in", "tokens_out"), map(int, total), strict=True))
         return used | {"outcomes": {name: n for name, n in outcomes if name is not None}}
 
+    @property
+    def branch_point(self) -> Plain | None:
+        """Where a branch begins, see `BranchPoint`; None of a run that is none."""
+        points = (game.get("branch") for game in self.config.get("games", ()))
+        return next(filter(None, points), None)
+
     def _asked_here(self) -> str:
         """Return the SQL condition of completions that a branch did not take from its origin."""
-        points = (game.get("branch") for game in self.config.get("games", ()))
-        if (point := next(filter(None, points), None)) is None:
+        if (point := self.branch_point) is None:
             return "TRUE"
         step, free = int(point["step"]), ", ".join(str(int(seat)) for seat in point["free"])
         return f"(step > {step} OR (step = {step} AND attempts.seat IN ({free})))"
