@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,8 +81,11 @@ def measure(
 class _Counts:
     """Shared by all meters of a table: the least and the most by seat, and calls by step."""
 
-    usage: dict[int, tuple[Usage, Usage]] = field(default_factory=dict)
-    calls: dict[int, Counter[int]] = field(default_factory=dict)  # by step, those of each seat
+    usage: dict[int, tuple[Usage, Usage]] = field(
+        default_factory=partial(defaultdict, lambda: (Usage(), Usage()))
+    )
+    calls: dict[int, Counter[int]] = field(default_factory=partial(defaultdict, Counter))
+    """By step, those of each seat."""
     chance: np.random.Generator = field(default_factory=partial(np.random.default_rng, 0))
 
 
@@ -97,22 +100,23 @@ class _Meter:
         self.price = metered and metered.price
         self.longest = getattr(metered and metered.client, "max_tokens", None)
         price = self.price or Price()
-        self.prices = price.bound(min), price.bound(max)
+        # Seats of a table ask with prompts of few lengths.
+        self.costs = lru_cache(price.bound(min).of), lru_cache(price.bound(max).of)
 
     async def complete(self, request: Request) -> Completion:
         question, asker = request.question, request.who
-        self.counts.calls.setdefault(asker.step, Counter())[asker.seat] += 1
-        usage = self.counts.usage.setdefault(asker.seat, (Usage(), Usage()))
+        self.counts.calls[asker.step][asker.seat] += 1
         longest = request.sampling.max_tokens or self.longest or REASONED
         speaks = isinstance(question, Speech)
         shortest = min(THOUGHT if request.reasoning else SPOKEN if speaks else REPLY, longest)
-        ends = zip(usage, self.prices, BYTES, (shortest, longest), strict=True)
-        for total, price, size, tokens_out in ends:
+        usage = self.counts.usage[asker.seat]
+        ends = zip(usage, self.costs, BYTES, (shortest, longest), strict=True)
+        for total, cost, size, tokens_out in ends:
             tokens_in = request.messages.size // size
             total.calls += 1
             total.tokens_in += tokens_in
             total.tokens_out += tokens_out
-            total.money += price.of(tokens_in, tokens_out)
+            total.money += cost(tokens_in, tokens_out)
         if isinstance(question, Bid):
             return Completion(question.reply(_bid(question, self.counts.chance)))
         return Completion(question.reply(SPEECH) if isinstance(question, Speech) else "")
