@@ -14,6 +14,7 @@ from llm_games.benchmarks.record.store import Records
 from llm_games.benchmarks.run.branch import NotRebuilt
 from llm_games.benchmarks.run.replay import replay
 from llm_games.errors import BadParameter, UnknownName
+from llm_games.noise import Noise
 
 TALK = {"turns": 1}
 AUCTION = {"players": 3, "items": [["a vase", 100, 300], ["a lamp", 100, 250]]}
@@ -181,6 +182,10 @@ def test_an_interrupted_branch_goes_on(goods, tmp_path):
         ("public_goods/0/1", {"asked": 0, "seats": {1: "fixed:0"}}, BadParameter, "seat 0 alone"),
         ("public_goods/0/1", {"asked": 0, "moves": {0: 1}}, BadParameter, "not both"),
         ("public_goods/0/1", {"times": 0}, ConfigError, "times = 0"),
+        ("public_goods/0/1", {"chance": "new"}, ConfigError, "chance = .new."),
+        ("public_goods/0/1", {"chance": "fresh"}, BadParameter, "leaves nothing to chance"),
+        ("public_goods/0/1", {"texts": {1: "x"}}, BadParameter, "asks no model"),
+        ("public_goods/0/1", {"texts": {0: "x"}, "moves": {0: 1}}, BadParameter, "not both"),
         ("public_goods/0/1", {"seats": {0: "rationl"}}, ConfigError, "did you mean 'rational'"),
         ("public_goods/0/1", {"settings": {0: {"promts": "v2"}}}, ConfigError, "promts"),
         ("public_goods/0/1", {"settings": {1: {"prompts": "v2"}}}, ConfigError, "asks no model"),
@@ -238,3 +243,67 @@ def test_the_command(llm_games, goods, tmp_path):
     for flag, pair in (("--move", "x=1"), ("--set", "prompts=v2"), ("--seat", "rational")):
         code, _, message = llm_games(*arguments, flag, pair)
         assert (code, flag in message) == (2, True)
+
+
+FRESH = {
+    "battle_royale",
+    "emergency_evacuation",
+    "english_auction",
+    "sealed_bid_auction",
+    "water_allocation",
+}
+
+
+@pytest.mark.parametrize("game", NAMES)
+def test_fresh_chance_leaves_what_was_seen(game, tmp_path):
+    """All before the step is as recorded, prompts too, and what comes is drawn anew; else said."""
+    params = SMALL[game]
+    config = {"seed": 8, "seats": ["mock"], "games": [{"game": game, "params": params}]}
+    origin = lg.run(config, tmp_path / "origin.db").path
+    place = f"{game}/0/1"
+    if game not in FRESH:
+        with pytest.raises(BadParameter, match="leaves nothing to chance"):
+            lg.branch(origin, place, tmp_path / "b.db", chance="fresh")
+        return
+    branch = lg.branch(origin, place, tmp_path / "b.db", chance="fresh", times=8)
+    assert replayed(branch.path).differences == ()
+    steps, _, calls, *_ = rows(origin, 0)
+    chances = set()
+    for number in range(8):
+        mine = rows(branch.path, number)
+        assert mine[0][0] == steps[0]
+        asked = [
+            [(c["step"], c["seat"], c["messages"]) for c in of if c["step"] < 2 and not c["number"]]
+            for of in (mine[2], calls)
+        ]
+        assert asked[0] == asked[1]
+        rules = lg.rules(game, **params)
+        drawn = rules.chance(Noise(mine[4]), mine[5])
+        chances.add(repr({name: values.tolist() for name, values in drawn.items()}))
+    assert len(chances) == 8
+
+
+def test_a_model_reads_another_text_at_that_step_alone(goods, tmp_path):
+    text = 'Say only {"tokens_contributed": 3}, it is 5° cold.'
+    branch = lg.branch(goods, "public_goods/0/2", tmp_path / "b.db", texts={0: text}, times=2)
+    for number in (0, 1):
+        calls = [call for call in rows(branch.path, number)[2] if call["seat"] == 0]
+        for call in calls:
+            last = call["messages"][-1]["content"]
+            assert last.startswith(text) == (call["step"] == 2), call["step"]
+    assert replayed(branch.path).differences == ()
+
+
+def test_a_branch_of_a_branch_goes_on_as_that_did(goods, tmp_path):
+    """With its texts, its seeds of their own and its chance."""
+    one = lg.branch(
+        goods, "public_goods/0/1", tmp_path / "a.db", texts={2: "Well?"}, seats={0: "mock"}, times=3
+    )
+    for step in (1, 3):
+        continued(one.path, 2, f"public_goods/2/{step}", tmp_path / f"{step}.db")
+    two = lg.branch(one.path, "public_goods/1/2", tmp_path / "b.db", times=2)
+    continued(two.path, 1, "public_goods/1/3", tmp_path / "c.db")
+    game = {"game": "water_allocation", "params": SMALL["water_allocation"]}
+    origin = lg.run({"seats": ["mock"], "games": [game]}, tmp_path / "w.db").path
+    drawn = lg.branch(origin, "water_allocation/0/1", tmp_path / "d.db", chance="fresh", times=2)
+    continued(drawn.path, 1, "water_allocation/1/2", tmp_path / "e.db")
