@@ -5,12 +5,13 @@ import re
 import shutil
 import sqlite3
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import httpx
 import numpy as np
 import pytest
 import viewing
+from fault_server import FaultServer
 from viewing import expect
 
 import llm_games as lg
@@ -35,15 +36,22 @@ def goods(recorded, tmp_path):
     return shutil.copy(recorded, tmp_path / "runs" / "goods.db")
 
 
-@pytest.fixture
-def client(goods, tmp_path):
+@contextmanager
+def visited(folder, **how):
+    """Give a client that the viewer of a folder knows, which has one run."""
     with (
-        viewing.served(goods.parent, cache=tmp_path / "cache") as address,
+        viewing.served(folder, **how) as address,
         httpx.Client(base_url=address, follow_redirects=True, timeout=60) as client,
     ):
         page = client.get(f"/?token={viewing.TOKEN}").text
         client.run = re.search(r"/run/\w+", page)[0]
         client.here = {"origin": address}
+        yield client
+
+
+@pytest.fixture
+def client(goods, tmp_path):
+    with visited(goods.parent, cache=tmp_path / "cache") as client:
         yield client
 
 
@@ -97,12 +105,19 @@ def test_a_foreign_page_starts_nothing(client, goods, headers):
         ({"times": "101"}, "from 1 to 100"),
         ({"until": "noon"}, "decision or end"),
         ({"player": "openai:x"}, "may cost money"),
-        ({"player": "os:getcwd"}, "may cost money"),
-        ({"player": "sb3:x.zip"}, "may cost money"),
-        ({"player": "nobody"}, "may cost money"),
+        ({"player": "os:getcwd"}, "may run code of a file"),
+        ({"player": "sb3:x.zip"}, "may run code of a file"),
+        ({"player": "nobody"}, "there is no player"),
         ({"move": "99"}, "from 0 to 20"),
         ({"move": "[" * 4000}, "legal is"),
-        ({"move": "x" * 20_000}, "at most 16384 bytes"),
+        ({"move": "x" * 200_000}, "at most 131072 bytes"),
+        ({"chance": "new"}, "it should be"),
+        ({"chance": "fresh"}, "leaves nothing to chance"),
+        ({"text": "Well?", "move": "3"}, "not both"),
+        ({"setting.persona": "nice"}, "there is no persona"),
+        ({"setting.promts": "v2"}, "no setting"),
+        ({"setting.tools": '["os:system"]'}, "may run code of a file"),
+        ({"setting.prompt_folder": "/etc"}, "names a place"),
         ({"seat": "1"}, "a branch takes"),
     ],
 )
@@ -143,6 +158,63 @@ def test_a_strangers_file_names_no_file_that_is_written(client, goods, tmp_path)
         database.commit()
     assert form(client, times="1").status_code == 200
     assert not (tmp_path / "theirs.cache").exists()
+
+
+@pytest.fixture
+def paid(tmp_path):
+    """A server, and a run of which one seat is a model there that costs 0.12 a call."""
+    (tmp_path / "paid").mkdir()
+    path = tmp_path / "paid" / "paid.db"
+    with FaultServer() as server:
+        seat = {"player": "openai:m", "base_url": server.url}
+        prices = {"m": {"input": 1000, "output": 2000}}
+        config = {"seats": [seat, "random", "random"], "order": "fixed", "prices": prices}
+        viewing.apart(lambda: lg.run(config | {"games": [GAME]}, path))
+        server.asked = len(server.seen)
+        yield server, path
+
+
+def test_a_model_that_costs_is_asked_once_its_price_is_agreed_to(paid, tmp_path):
+    server, path = paid
+    before = path.read_bytes()
+    with visited(path.parent, cache=tmp_path / "cache", budget=12) as client:
+        client.get(f"{client.run}/decision/1/2/0")
+        client.get(f"{client.run}/decision/1/2/0/branch?agreed=1&times=3")
+        quote = form(client, times="3")
+        assert quote.status_code == 200
+        assert "Nobody has been asked yet" in quote.text
+        assert form(client, times="3", agreed="0" * 64).text == quote.text
+        assert (len(server.seen), files(path)) == (server.asked, ["paid.db"])
+        fields = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', quote.text))
+        assert form(client, {}, **fields).status_code == 403
+        assert "Nobody has been asked" in form(client, **fields | {"times": "9"}).text
+        assert len(server.seen) == server.asked
+        made = form(client, **fields)
+        assert "A branch of paid.db" in made.text, made.text
+        assert len(server.seen) == server.asked + 1 + 3  # with a greeting
+        quote = form(client, times="100")
+        assert "11.52" in quote.text  # is left: 4 calls of 100 tokens in and 10 out are paid
+        fields = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', quote.text))
+        stopped = form(client, **fields)
+        assert (stopped.status_code, "--budget-money" in stopped.text) == (400, True)
+        assert 0.12 * (len(server.seen) - server.asked) <= 12
+    assert path.read_bytes() == before
+
+
+def test_without_a_budget_or_with_a_strangers_address_nobody_is_asked(paid, tmp_path):
+    server, path = paid
+    with visited(path.parent, cache=tmp_path / "cache") as client:
+        refused = form(client, times="1")
+        assert (refused.status_code, "view --budget X" in refused.text) == (400, True)
+    with closing(sqlite3.connect(path)) as database:
+        [[text]] = database.execute("SELECT config FROM run").fetchall()
+        text = text.replace(server.url, "http://198.51.100.7/v1")
+        database.execute("UPDATE run SET config = ?", [text])
+        database.commit()
+    with visited(path.parent, cache=tmp_path / "cache", budget=5) as client:
+        refused = form(client, times="1")
+        assert (refused.status_code, "send keys" in refused.text) == (400, True)
+    assert (len(server.seen), files(path)) == (server.asked, ["paid.db"])
 
 
 @pytest.mark.long
