@@ -5,6 +5,7 @@ import re
 import shutil
 import sqlite3
 import sys
+import time
 from contextlib import closing, contextmanager
 
 import httpx
@@ -217,20 +218,65 @@ def test_without_a_budget_or_with_a_strangers_address_nobody_is_asked(paid, tmp_
     assert (len(server.seen), files(path)) == (server.asked, ["paid.db"])
 
 
+LOOKS = [
+    {"color_scheme": "light"},
+    {"color_scheme": "dark"},
+    {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}},
+]
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("how", [{}, {"viewport": {"width": 390, "height": 844}}])
-@pytest.mark.parametrize("dark", [False, True])
-def test_ten_more_replies_in_three_clicks(browser, goods, tmp_path, how, dark):
-    more = how | {"color_scheme": "dark" if dark else "light"}
+@pytest.mark.parametrize("how", LOOKS)
+def test_ten_more_replies_in_three_clicks(browser, goods, tmp_path, how):
     with (
         viewing.served(goods.parent, cache=tmp_path / "cache") as address,
         viewing.visits(browser, address) as come,
     ):
-        page = (visitor := come(**more)).page
+        page = (visitor := come(**how)).page
         run = re.search(r"/run/\w+", page.content())[0]
         visitor.open(f"{run}/decision/1/2/0")
         page.get_by_text("Ask again, or play on").click()
-        assert visitor.problems() == []
+        began = time.process_time()  # of the server, which is a thread here, and of the test
         page.get_by_role("button", name="Play", exact=True).click()
         expect(page.locator("#branch table")).to_contain_text("10")
+        assert time.process_time() - began < 5
         assert visitor.problems() == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", LOOKS)
+def test_what_it_would_cost_is_asked_and_agreed_to_by_keys_alone(browser, paid, tmp_path, how):
+    server, path = paid
+    with (
+        viewing.served(path.parent, cache=tmp_path / "cache", budget=12) as address,
+        viewing.visits(browser, address) as come,
+    ):
+        page = (visitor := come(**how)).page
+        run = re.search(r"/run/\w+", page.content())[0]
+        visitor.open(f"{run}/decision/1/2/0")
+        reach(visitor, "Ask again, or play on")
+        visitor.press("Enter")
+        reach(visitor, "With something changed")
+        visitor.press("Enter")
+        assert visitor.problems() == []
+        reach(visitor, "persona")
+        page.keyboard.type("You can't lose <b>anything</b>.")
+        visitor.press("Enter")
+        expect(page.locator("h1")).to_have_text("What it would cost")
+        assert visitor.problems() == []
+        reach(visitor, "Ask for about")
+        assert len(server.seen) == server.asked
+        visitor.press("Enter")
+        expect(page.locator("#branch table")).to_contain_text("10")
+        expect(page.locator("#branch")).to_contain_text("<b>anything</b>")
+        assert visitor.problems() == []
+
+
+def reach(visitor, words):
+    """Go on by the tab key to what has a text or label of these words."""
+    for _ in range(80):
+        visitor.press("Tab")
+        focus = "(e => e.labels?.[0]?.innerText ?? e.innerText)(document.activeElement)"
+        if visitor.page.evaluate(focus).strip().startswith(words):
+            return
+    raise AssertionError(words)
