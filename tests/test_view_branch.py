@@ -280,3 +280,69 @@ def reach(visitor, words):
         if visitor.page.evaluate(focus).strip().startswith(words):
             return
     raise AssertionError(words)
+
+
+HOSTILE = (
+    "<script>boom()</script><img src=x onerror=boom()></textarea></pre> \x1b[31m\x00\u202egnp.exe"
+    + "e"
+    + "\u0301" * 50
+)
+
+
+def rude(observation):
+    return HOSTILE + "x" * 1_000_000 + json.dumps({"speech": HOSTILE, "chosen_number": 3})
+
+
+@pytest.fixture
+def rough(tmp_path):
+    """A stranger's run: markup in its names, hostile replies of 1 MB, and a file name to match."""
+    (tmp_path / "rough").mkdir()
+    path = tmp_path / "rough" / "<img src=x>.db"
+    params = {"players": 3, "rounds": 2}
+    game = {
+        "game": "beauty_contest",
+        "label": HOSTILE[:52],
+        "params": params,
+        "talk": {"turns": 1, "order": "fixed"},
+    }
+    seats = [{"player": rude, "name": f"{HOSTILE}{n}"} for n in range(3)]
+    config = {"title": HOSTILE, "seats": seats, "games": [game], "order": "fixed"}
+    viewing.apart(lambda: lg.run(config, path))
+    with closing(sqlite3.connect(path)) as database:
+        [[text]] = database.execute("SELECT config FROM run").fetchall()
+        config = json.loads(text)
+        for seat in config["games"][0]["seats"]:
+            seat["player"] = "mock"
+        database.execute("UPDATE run SET config = ?", [json.dumps(config)])
+        database.commit()
+    return path
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", LOOKS)
+def test_a_hostile_run_does_nothing_in_the_pages_of_a_branch(browser, rough, tmp_path, how):
+    with (
+        viewing.served(rough.parent, cache=tmp_path / "cache") as address,
+        viewing.visits(browser, address) as come,
+    ):
+        page = (visitor := come(**how)).page
+        run = re.search(r"/run/\w+", page.content())[0]
+
+        def harmless():
+            assert page.locator("main :is(script, img, svg[onload])").count() == 0
+            assert visitor.problems() == []
+            assert len(page.content()) < 300_000
+
+        for step in (0, 3):  # a speech, and a move
+            visitor.open(f"{run}/decision/1/{step}/0")
+            page.get_by_text("Ask again, or play on").click()
+            page.get_by_text("With something changed").click()
+            harmless()
+            page.get_by_label("persona").fill(f"{HOSTILE[:80]} said kindly")
+            page.get_by_label("times").fill("2")
+            page.get_by_role("button", name="Play", exact=True).click()
+            expect(page.locator("#branch table")).to_contain_text("recorded")
+            expect(page.locator("#branch")).to_contain_text("<script>boom()")
+            harmless()
+        visitor.open("/")
+        harmless()

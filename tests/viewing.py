@@ -88,6 +88,7 @@ class Visitor:
 
     def problems(self):
         """Return what axe finds wrong with the page as it is now, and that it scrolls sideways."""
+        self.page.wait_for_load_state()  # its styles, too
         self.page.evaluate(AXE.read_text("utf-8") + ";0")
         found = self.page.evaluate("axe.run()")["violations"]
         told = [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]

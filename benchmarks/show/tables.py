@@ -207,9 +207,11 @@ def branch_table(outcomes: Sequence[SeatOutcome]) -> ResultTable:
     for seat in outcomes:
         before = seat.recorded
         name = f"{seat.seat} ({seat.player})"
-        rows.append([name, "recorded", before["words"], None, before["regret"], before["payoff"]])
+        rows.append(
+            [name, "recorded", _begun(before["words"]), None, before["regret"], before["payoff"]]
+        )
         for share in seat.moves:
-            rows.append([name, "branch", share.words, share.count, share.regret, None])
+            rows.append([name, "branch", _begun(share.words), share.count, share.regret, None])
         times = sum(share.count for share in seat.moves)
         rows.append([name, "branch", "all", times, None, seat.payoff])
     heads = columns("seat, in, move", "times", ">")

@@ -38,8 +38,15 @@ MOST_TIMES = 100
 FIELDS = ("times", "until", "chance", "player", "move", "text", "agreed")
 SETTING = "setting."
 """Begins the name of a field of any setting of a player that asks a model."""
-SHOWN = ("prompts", "persona", "memory", "reasoning", "temperature", "max_tokens")
-"""Settings that have a field; a form may have the others, too."""
+SHOWN = {
+    "prompts": "wording",
+    "persona": "persona",
+    "memory": "memory",
+    "reasoning": "reasoning",
+    "temperature": "temperature",
+    "max_tokens": "longest reply",
+}
+"""Settings that have a field, and what it is called; a form may have the others, too."""
 LONGEST = 20_000  # characters of a prompt that can be changed in a page
 PLACES = ("prompt_folder", "cache", "base_url", "api_key_file", "api_key_env", "headers")
 """Settings that can name a place to read from or write to."""
@@ -78,6 +85,7 @@ class Quote(NamedTuple):
 class Offer(NamedTuple):
     """What the form of a decision's page begins with: present `settings`, and the last message."""
 
+    names: Mapping[str, str]
     settings: Mapping[str, str]
     text: str
 
@@ -92,7 +100,9 @@ def offer(records: Records, numbers: tuple[int, int, int]) -> Offer:
     first = next((call for call in asked if call.kind in ("move", "speech")), None)
     text = records.messages(first.prompt)[-1]["content"] if first else ""
     plain = len(text) <= LONGEST and all(c.isprintable() or c == "\n" for c in text)
-    return Offer({name: _written(settings.get(name)) for name in SHOWN}, text if plain else "")
+    return Offer(
+        SHOWN, {name: _written(settings.get(name)) for name in SHOWN}, text if plain else ""
+    )
 
 
 def branch(
