@@ -1,5 +1,6 @@
 """Branches: the state is rebuilt exactly, what is changed is all that differs, the origin stays."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -110,6 +111,18 @@ def test_a_seat_is_asked_again_and_what_stood_before_counts_nowhere(goods, tmp_p
     assert replayed(branch.path).differences == ()
 
 
+def test_a_report_says_that_it_is_of_a_branch_and_counts_from_there(llm_games, goods, tmp_path):
+    pytest.importorskip("matplotlib")
+    branch = lg.branch(goods, "public_goods/0/2", tmp_path / "b.db", asked=0, times=10)
+    assert llm_games("report", branch.path, "--out", tmp_path / "r")[0] == 0
+    page = (tmp_path / "r" / "report.html").read_text("utf-8")
+    assert "This is a branch of" in page
+    assert "Moves at the step of the branch" in page
+    players = (tmp_path / "r" / "tables" / "players.csv").read_text("utf-8")
+    rows = list(csv.DictReader(players.splitlines()))
+    assert {row["player"]: int(row["decisions"]) for row in rows} == {"tiny": 10, "random": 0}
+
+
 def test_a_move_a_player_a_wording_are_changed_alone(goods, tmp_path):
     """One who is told anew has the past in its wording, with its old answers, and pays nothing."""
     moved = lg.branch(
@@ -205,11 +218,12 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
 def test_a_seat_that_was_not_asked_and_rules_of_another_edition(tmp_path, monkeypatch):
     game = {"game": "english_auction", "params": AUCTION}
     origin = lg.run({"seats": ["mock"], "games": [game]}, tmp_path / "o.db").path
-    step = next(json.loads(s["asked"]) for s in rows(origin, 0)[0].values())
-    seat = next((seat for seat in range(3) if seat not in step), None)
-    if seat is not None:
+    game = {"game": "battle_royale"}
+    turns = lg.run({"seats": ["mock"], "games": [game]}, tmp_path / "turns.db").path
+    [shooter] = json.loads(rows(turns, 0)[0][0]["asked"])
+    for change in ({"asked": 1 - shooter}, {"moves": {1 - shooter: 0}}):
         with pytest.raises(BadParameter, match="was not asked; asked were"):
-            lg.branch(origin, "english_auction/0/0", tmp_path / "b.db", asked=seat)
+            lg.branch(turns, "battle_royale/0/0", tmp_path / "b.db", **change)
     from llm_games.registry import game_class
 
     monkeypatch.setattr(game_class("english_auction"), "edition", 99)
@@ -219,6 +233,16 @@ def test_a_seat_that_was_not_asked_and_rules_of_another_edition(tmp_path, monkey
     with pytest.raises(OtherEdition, match="edition"):
         lg.branch(origin, "english_auction/0/0", tmp_path / "b.db")
     editions.editions.cache_clear()
+
+
+def test_a_model_that_is_not_there_is_said_and_writes_nothing(goods, tmp_path):
+    before = goods.read_bytes()
+    there = {"base_url": "http://127.0.0.1:9/v1", "max_wait": 0}
+    other = {"seats": {0: "openai:m"}, "settings": {0: there}}
+    with pytest.raises(ConfigError, match="does not answer, nothing was run"):
+        lg.branch(goods, "public_goods/0/1", tmp_path / "b.db", **other)
+    assert goods.read_bytes() == before
+    assert not [*tmp_path.iterdir()]
 
 
 def test_an_origin_that_is_another_by_now_is_not_gone_on_with(goods, tmp_path):
