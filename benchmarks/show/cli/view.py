@@ -42,6 +42,8 @@ def view(
         problems = [why for run in runs if (why := run.why())]
         for why in problems:
             say(f"not shown: {why}")
+        for file in shelf.others():
+            say(f"not shown: {file} is no run")
         folders = ", ".join(map(str, shelf.paths))
         count = len(runs) - len(problems)
         shown = counted(count, "run") if count else "no run yet"

@@ -114,6 +114,7 @@ def runs(shelf: RunShelf, text: str = "") -> Context:
         "live": live_address,
         "runs": [run for run in listed if run.progress],
         "problems": [run for run in listed if run.why],
+        "others": [] if text else shelf.others(),
         "where": ", ".join(map(str, shelf.paths)),
     }
 
