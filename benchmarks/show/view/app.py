@@ -151,8 +151,8 @@ class _Site:
             numbers, query = _decision_numbers(request), request.query_params.multi_items()
             beside = list_page.beside(run, numbers, query)
             page = decision_page.page(records, *numbers, f"/run/{run.id}", beside=beside)
-            offer = branching.offer(records, numbers)
-        return _framed(run, page) | {"offer": offer, "limit": self.purse.left}
+            form = branching.branch_form(records, numbers, self.purse)
+        return _framed(run, page) | {"form": form}
 
     async def branch(self, request: Request) -> Response:
         """Play a branch, and go to its page; or show first what it would cost."""

@@ -82,16 +82,22 @@ class Quote(NamedTuple):
     form: Mapping[str, str]
 
 
-class Offer(NamedTuple):
-    """What the form of a decision's page begins with: present `settings`, and the last message."""
+class BranchForm(NamedTuple):
+    """What the form of a decision's page begins with.
+
+    Of the settings that it has, their `names` there, and their present values as `settings`; the
+    last message that its model read, "" where that cannot be changed in a page; what is left to
+    ask models for.
+    """
 
     names: Mapping[str, str]
     settings: Mapping[str, str]
     text: str
+    left: Decimal | None
 
 
-def offer(records: Records, numbers: tuple[int, int, int]) -> Offer:
-    """Return what a form begins with; its text is "" where it cannot be changed in a page."""
+def branch_form(records: Records, numbers: tuple[int, int, int], purse: Purse) -> BranchForm:
+    """Return what the form of a decision's page begins with."""
     episode, step, seat = numbers
     row = next(row for row in records.episodes() if row.id == episode)
     game = next(g for g in records.config["games"] if g["label"] == row.game.label)
@@ -100,9 +106,8 @@ def offer(records: Records, numbers: tuple[int, int, int]) -> Offer:
     first = next((call for call in asked if call.kind in ("move", "speech")), None)
     text = records.messages(first.prompt)[-1]["content"] if first else ""
     plain = len(text) <= LONGEST and all(c.isprintable() or c == "\n" for c in text)
-    return Offer(
-        SHOWN, {name: _written(settings.get(name)) for name in SHOWN}, text if plain else ""
-    )
+    present = {name: _written(settings.get(name)) for name in SHOWN}
+    return BranchForm(SHOWN, present, text if plain else "", purse.left)
 
 
 def branch(
@@ -119,7 +124,7 @@ def branch(
         if row is None:
             raise BadParameter(f"{run.path.name} has no episode {episode}")
         plan = planned(records)
-        changes = _changes(form, seat, offer(records, numbers).text)
+        changes = _changes(form, seat, branch_form(records, numbers, purse).text)
     place = f"{row.game.label}/{row.number}/{step}"
     way = f"llm-games branch {run.path.name} --at {place}"
     [game] = [game for game in plan.games if game.label == row.game.label]
