@@ -50,6 +50,12 @@ def raw_settings(run: Records) -> Mapping[tuple[str, ...], Any]:
     return dict(_settings(run))
 
 
+def plain_changes(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return names and values of some of a seat's settings, without secrets."""
+    leaves = [leaf for name, value in settings.items() for leaf in _flat(value, (name,))]
+    return [(".".join(path), _shown(path, value)) for path, value in leaves]
+
+
 def told_apart(runs: Sequence[Mapping[tuple[str, ...], Any]]) -> list[list[str]]:
     """Return of each run, by its raw settings, what differs between them, without secrets."""
     lines = [line for line in _lines(runs, all_of_them=False) if line.name.split(".")[0] not in OWN]

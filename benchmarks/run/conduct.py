@@ -569,7 +569,7 @@ def _recording(policy: Policy, records: Mapping[int, _Record], past: Past | None
     if isinstance(policy, LLMPolicy):
         policy = copy.copy(policy)
         client = policy.client if past is None else PastClient(policy.client, past)
-        policy.client = _RecordingClient(client, records, Retelling(past and past.point))
+        policy.client = _RecordingClient(client, records, Retelling(past.point if past else None))
     return policy
 
 

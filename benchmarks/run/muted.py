@@ -65,7 +65,7 @@ def measure(
     }
     meters = {key: _Meter(player, counts) for key, player in models.items()}
     muted = {key: _muted(player, meters[key]) for key, player in models.items()}
-    seated = [muted.get(id(player)) or _Mute(player.speaks) for player in players]
+    seated: list[Policy] = [muted.get(id(p)) or _Mute(p.speaks) for p in players]
     if branch:
         seated = [BranchSeat(player, branch[0], i, 0, branch[1]) for i, player in enumerate(seated)]
     decisions = 0

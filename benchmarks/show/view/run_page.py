@@ -22,7 +22,7 @@ from llm_games.benchmarks.record.progress import GameProgress, RunProgress, run_
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games as read_games
 from llm_games.benchmarks.record.recorded_games import seconds as lasting
-from llm_games.benchmarks.record.run_settings import raw_settings, told_apart
+from llm_games.benchmarks.record.run_settings import plain_changes, raw_settings, told_apart
 from llm_games.benchmarks.record.schema import EpisodeRow, GuestRow
 from llm_games.benchmarks.record.spending import unsure
 from llm_games.benchmarks.show.page.page_tables import SPENT, counts_of
@@ -190,7 +190,7 @@ def run(run: RunFile) -> Context:
         warned = [*warnings(progress, run.path), *_changed(records)]
         guests = records.guests()
         branches = [game for game in read_games(records) if game.planned.get("branch")]
-        points = [game.planned["branch"] for game in branches]
+        points = [_without_secrets(game.planned["branch"]) for game in branches]
         outcomes_of = [outcome for game in branches for outcome in branch_outcomes(game)]
     return {
         "title": progress.title,
@@ -207,6 +207,11 @@ def run(run: RunFile) -> Context:
         "spent": spent_grid(progress),
         "decisions": run.decisions,
     }
+
+
+def _without_secrets(point: Mapping[str, Any]) -> dict[str, Any]:
+    changes = {seat: plain_changes(of) for seat, of in point["changes"].items()}
+    return {**point, "changes": changes}
 
 
 def _lines(decisions: Decisions, games: Sequence[GameProgress]) -> Iterator[GameLine]:
