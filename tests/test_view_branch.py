@@ -184,6 +184,7 @@ def test_a_model_that_costs_is_asked_once_its_price_is_agreed_to(paid, tmp_path)
         quote = form(client, times="3")
         assert quote.status_code == 200
         assert "Nobody has been asked yet" in quote.text
+        assert "about 3</dd>" in quote.text  # calls: none of what stood before
         assert form(client, times="3", agreed="0" * 64).text == quote.text
         assert (len(server.seen), files(path)) == (server.asked, ["paid.db"])
         fields = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', quote.text))

@@ -151,7 +151,9 @@ class _Site:
             numbers, query = _decision_numbers(request), request.query_params.multi_items()
             beside = list_page.beside(run, numbers, query)
             page = decision_page.page(records, *numbers, f"/run/{run.id}", beside=beside)
-            form = branching.branch_form(records, numbers, self.purse)
+            replayed, (_, step, seat) = page.replayed, numbers
+            asked = replayed.attempts.get((step, seat), [])
+            form = branching.branch_form(records, replayed.row, asked, seat, self.purse)
         return _framed(run, page) | {"form": form}
 
     async def branch(self, request: Request) -> Response:

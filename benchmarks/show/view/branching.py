@@ -6,7 +6,7 @@ Players by rule and toys play at once; models of servers out of a `Purse`, once 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -21,6 +21,7 @@ from llm_games.baselines.players import on_server, reading, rule_of
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import TOYS
+from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow
 from llm_games.benchmarks.run import api, conduct
 from llm_games.benchmarks.run.branch import Changes, Past
 from llm_games.benchmarks.run.config import PlayerSettings
@@ -96,13 +97,12 @@ class BranchForm(NamedTuple):
     left: Decimal | None
 
 
-def branch_form(records: Records, numbers: tuple[int, int, int], purse: Purse) -> BranchForm:
-    """Return what the form of a decision's page begins with."""
-    episode, step, seat = numbers
-    row = next(row for row in records.episodes() if row.id == episode)
+def branch_form(
+    records: Records, row: EpisodeRow, asked: Sequence[AttemptRow], seat: int, purse: Purse
+) -> BranchForm:
+    """Return what the form of a decision's page begins with; `asked`: the calls of the decision."""
     game = next(g for g in records.config["games"] if g["label"] == row.game.label)
     settings = game["seats"][row.seating[seat]].get("settings", {})
-    asked = [a for a in records.attempts(episode) if (a.step, a.seat) == (step, seat)]
     first = next((call for call in asked if call.kind in ("move", "speech")), None)
     text = records.messages(first.prompt)[-1]["content"] if first else ""
     plain = len(text) <= LONGEST and all(c.isprintable() or c == "\n" for c in text)
@@ -124,7 +124,8 @@ def branch(
         if row is None:
             raise BadParameter(f"{run.path.name} has no episode {episode}")
         plan = planned(records)
-        changes = _changes(form, seat, branch_form(records, numbers, purse).text)
+        asked = [call for call in records.attempts(episode, step) if call.seat == seat]
+        changes = _changes(form, seat, branch_form(records, row, asked, seat, purse).text)
     place = f"{row.game.label}/{row.number}/{step}"
     way = f"llm-games branch {run.path.name} --at {place}"
     [game] = [game for game in plan.games if game.label == row.game.label]
