@@ -203,6 +203,21 @@ def test_a_model_that_costs_is_asked_once_its_price_is_agreed_to(paid, tmp_path)
     assert path.read_bytes() == before
 
 
+def test_a_strangers_file_makes_no_model_free(goods, tmp_path):
+    pytest.importorskip("genai_prices")
+    with closing(sqlite3.connect(goods)) as database:
+        [[text]] = database.execute("SELECT config FROM run").fetchall()
+        config = json.loads(text) | {"prices": {"gpt-4o": {"input": 0.0, "output": 0.0}}}
+        database.execute("UPDATE run SET config = ?", [json.dumps(config)])
+        database.commit()
+    with visited(goods.parent, cache=tmp_path / "cache", budget=5) as client:
+        quote = form(client, times="10", player="openai/gpt-4o")
+        assert (quote.status_code, "the run's own" in quote.text) == (200, False)
+        [low, high] = re.search(r"money</dt><dd>([\d.]+) to ([\d.]+)", quote.text).groups()
+        assert 0 < float(low) < float(high)
+    assert files(goods) == ["goods.db"]
+
+
 def test_without_a_budget_or_with_a_strangers_address_nobody_is_asked(paid, tmp_path):
     server, path = paid
     with visited(path.parent, cache=tmp_path / "cache") as client:

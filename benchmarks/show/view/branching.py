@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
@@ -24,7 +23,7 @@ from llm_games.benchmarks.record.recorded_games import TOYS
 from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow
 from llm_games.benchmarks.run import api, conduct
 from llm_games.benchmarks.run.branch import Changes, Past
-from llm_games.benchmarks.run.config import PlayerSettings
+from llm_games.benchmarks.run.config import PlayerSettings, PriceSettings
 from llm_games.benchmarks.run.estimate import Estimate, estimate
 from llm_games.benchmarks.run.plan import Overrides, PlannedSeat, RunPlan, players
 from llm_games.benchmarks.run.resume import planned
@@ -235,12 +234,16 @@ def _priced(plan: RunPlan, left: Decimal) -> tuple[RunPlan, bool]:
     Known prices come first: a stranger's file could say that all is free. ConfigError: none is.
     """
     plan = plan.with_costs(Overrides.of(budget_money=float(left)))
-    listed = plan.model_copy(update={"prices": {}})
-    with suppress(ConfigError):
-        _unasked(listed)
-        return listed, False
-    _unasked(plan)
-    return plan, True
+    toys = {name: PriceSettings() for name in (*TOYS, "tiny-constrained")}
+    for prices in (toys, plan.prices | toys):
+        priced = plan.model_copy(update={"prices": prices})
+        try:
+            _unasked(priced)
+        except ConfigError as error:
+            why = error
+        else:
+            return priced, prices is not toys
+    raise why
 
 
 def _unasked(plan: RunPlan) -> tuple[RunPlan, Mapping[str, Policy]]:
