@@ -76,6 +76,7 @@ def test_the_form_makes_a_run_of_its_own_beside_the_other(client, goods):
     decisions.read()
     columns = decisions.columns()
     assert (np.isnan(columns["regret"]) == (columns["step"] < 2)).all()
+    assert "branch of goods.db, public_goods/0/2" in client.get("/?text=branch").text
     other = form(client, times="1", until="end", player="rational", move="")
     assert "player rational" in other.text
     assert files(goods) == [

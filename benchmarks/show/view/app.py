@@ -154,7 +154,10 @@ class _Site:
             replayed, (_, step, seat) = page.replayed, numbers
             asked = replayed.attempts.get((step, seat), [])
             form = branching.branch_form(records, replayed.row, asked, seat, self.purse)
-        return _framed(run, page) | {"form": form}
+            turn = replayed.turn_of(step)
+            question = turn.questions.get(seat) if turn else None
+            legal = question.wanted() if question else ""
+        return _framed(run, page) | {"form": form, "legal": legal}
 
     async def branch(self, request: Request) -> Response:
         """Play a branch, and go to its page; or show first what it would cost."""

@@ -83,6 +83,13 @@ class ListedRun(NamedTuple):
     differing: Sequence[str] = ()  # settings in which it differs from others of its games
 
     @property
+    def origins(self) -> list[str]:
+        """What it is a branch of, if it is one."""
+        games = self.progress.config.get("games", ()) if self.progress else ()
+        points = [game["branch"] for game in games if game.get("branch")]
+        return [f"{p['origin']}, {p['label']}/{p['number']}/{p['step']}" for p in points]
+
+    @property
     def models(self) -> list[str]:
         """Models whose names are not those of players."""
         if self.progress is None:
@@ -95,7 +102,7 @@ class ListedRun(NamedTuple):
             return not words
         labels = [game.game.label for game in self.progress.games]
         parts = [self.progress.title, self.path.name, self.progress.state]
-        parts += [*self.models, *self.differing]
+        parts += [*self.origins, *self.models, *self.differing]
         about = " ".join([*parts, *labels, *self.progress.players]).casefold()
         return all(word in about for word in words)
 
