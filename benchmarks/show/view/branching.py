@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -100,8 +101,9 @@ def branch_form(
     records: Records, row: EpisodeRow, asked: Sequence[AttemptRow], seat: int, purse: Purse
 ) -> BranchForm:
     """Return what the form of a decision's page begins with; `asked`: the calls of the decision."""
-    game = next(g for g in records.config["games"] if g["label"] == row.game.label)
-    settings = game["seats"][row.seating[seat]].get("settings", {})
+    games = records.config.get("games", ())
+    seats = [game["seats"] for game in games if game.get("label") == row.game.label]
+    settings = seats[0][row.seating[seat]].get("settings", {}) if seats else {}
     first = next((call for call in asked if call.kind in ("move", "speech")), None)
     text = records.messages(first.prompt)[-1]["content"] if first else ""
     plain = len(text) <= LONGEST and all(c.isprintable() or c == "\n" for c in text)
@@ -127,30 +129,36 @@ def branch(
         changes = _changes(form, seat, branch_form(records, row, asked, seat, purse).text)
     place = f"{row.game.label}/{row.number}/{step}"
     way = f"llm-games branch {run.path.name} --at {place}"
-    [game] = [game for game in plan.games if game.label == row.game.label]
-    for planned_seat in game.seats:
-        _check_harmless(planned_seat.player, planned_seat, game.game, way, purse)
+    check = partial(_check_harmless, game=row.game.game, way=way, purse=purse)
+    for planned_seat in [
+        s for game in plan.games if game.label == row.game.label for s in game.seats
+    ]:
+        check(planned_seat.player, planned_seat)
     for player in changes.seats.values():
-        _check_harmless(player, None, game.game, way, purse)
+        check(player, None)
     with _turn:
         names = (run.path.with_name(f"{run.name}-branch-{n}.db") for n in count(1))
         path = next(name for name in names if not name.exists())
         plan, _ = api.branch_plan(run.path, place, path, changes=changes, overrides={}, own={})
         plan = plan.model_copy(update={"cache": None})
         for planned_seat in plan.seats:  # their tools may be other ones
-            _check_harmless(planned_seat.player, planned_seat, game.game, way, purse)
+            check(planned_seat.player, planned_seat)
         if models := sorted({s.player for s in plan.seats if on_server(s.player)}):
             assert purse.left is not None
             plan, by_file = _priced(plan, purse.left)
             quote = _quote(plan, path, form)._replace(models=", ".join(models), by_file=by_file)
             if form.get("agreed") != quote.form["agreed"]:
                 return quote
-        with conduct.seated_players(plan, use_cache=False) as policies:
-            try:
-                conduct.play_run(lambda: conduct.start(plan, path), plan, policies)
-            finally:
-                purse.pay(policies)
+        _play(plan, path, purse)
     return path
+
+
+def _play(plan: RunPlan, path: Path, purse: Purse) -> None:
+    with conduct.seated_players(plan, use_cache=False) as policies:
+        try:
+            conduct.play_run(lambda: conduct.start(plan, path), plan, policies)
+        finally:
+            purse.pay(policies)
 
 
 # -- what a form says ------------------------------------------------------------------------------
