@@ -45,6 +45,12 @@ def run_settings(*runs: Records) -> list[Setting]:
     return list(_lines([raw_settings(run) for run in runs], all_of_them=True))
 
 
+def described_games(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the games of a run's description, whatever else a stranger's file has there."""
+    games = config.get("games")
+    return [game for game in games if isinstance(game, Mapping)] if isinstance(games, list) else []
+
+
 def raw_settings(run: Records) -> Mapping[tuple[str, ...], Any]:
     """Return the settings of a run by their place, with what could be a secret."""
     return dict(_settings(run))
@@ -83,9 +89,11 @@ def _lines(tables: Sequence[Mapping[tuple[str, ...], Any]], all_of_them: bool) -
 
 def _settings(run: Records) -> Iterator[tuple[_Path, Any]]:
     yield ("llm-games",), run.package
-    yield from _flat({k: v for k, v in run.config.items() if k != "games"}, ())
+    for name, value in run.config.items():
+        if name != "games":
+            yield from _flat(value, (name,))
     editions = {row.game.label: row.edition or {} for row in run.episodes()}
-    for game in run.config.get("games", ()):
+    for game in described_games(run.config):
         label = str(game.get("label"))
         yield from _flat(game, ("games", label))
         yield from _flat(editions.get(label, {}), ("games", label, "edition"))
@@ -106,7 +114,7 @@ def _places(path: _Path) -> tuple[str, Sequence[int], str]:
     if path[0] != "games":
         return "", (), ".".join(path)
     _, game, *rest = path
-    if len(rest) > 2 and rest[0] == "seats":
+    if len(rest) > 2 and rest[0] == "seats" and rest[1].isdecimal():
         names = [name for name in rest[2:] if name not in ("settings", "client")]
         return game, (int(rest[1]),), ".".join(names or rest[2:])
     return game, (), ".".join(rest)

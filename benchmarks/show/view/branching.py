@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -21,6 +22,7 @@ from llm_games.baselines.players import on_server, reading, rule_of
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import TOYS
+from llm_games.benchmarks.record.run_settings import described_games
 from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow
 from llm_games.benchmarks.run import api, conduct
 from llm_games.benchmarks.run.branch import Changes, Past
@@ -101,9 +103,10 @@ def branch_form(
     records: Records, row: EpisodeRow, asked: Sequence[AttemptRow], seat: int, purse: Purse
 ) -> BranchForm:
     """Return what the form of a decision's page begins with; `asked`: the calls of the decision."""
-    games = records.config.get("games", ())
-    seats = [game["seats"] for game in games if game.get("label") == row.game.label]
-    settings = seats[0][row.seating[seat]].get("settings", {}) if seats else {}
+    games = {str(game.get("label")): game for game in described_games(records.config)}
+    settings: Mapping[str, Any] = {}
+    with suppress(LookupError, TypeError, AttributeError):  # older, or a stranger's
+        settings = dict(games[row.game.label]["seats"][row.seating[seat]]["settings"])
     first = next((call for call in asked if call.kind in ("move", "speech")), None)
     text = records.messages(first.prompt)[-1]["content"] if first else ""
     plain = len(text) <= LONGEST and all(c.isprintable() or c == "\n" for c in text)

@@ -22,7 +22,12 @@ from llm_games.benchmarks.record.progress import GameProgress, RunProgress, run_
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games as read_games
 from llm_games.benchmarks.record.recorded_games import seconds as lasting
-from llm_games.benchmarks.record.run_settings import plain_changes, raw_settings, told_apart
+from llm_games.benchmarks.record.run_settings import (
+    described_games,
+    plain_changes,
+    raw_settings,
+    told_apart,
+)
 from llm_games.benchmarks.record.schema import EpisodeRow, GuestRow
 from llm_games.benchmarks.record.spending import unsure
 from llm_games.benchmarks.show.page.page_tables import SPENT, counts_of
@@ -85,9 +90,10 @@ class ListedRun(NamedTuple):
     @property
     def origins(self) -> list[str]:
         """What it is a branch of, if it is one."""
-        games = self.progress.config.get("games", ()) if self.progress else ()
-        points = [game["branch"] for game in games if game.get("branch")]
-        return [f"{p['origin']}, {p['label']}/{p['number']}/{p['step']}" for p in points]
+        games = described_games(self.progress.config) if self.progress else []
+        points = [point for game in games if isinstance(point := game.get("branch"), Mapping)]
+        names = "origin", "label", "number", "step"
+        return ["{}, {}/{}/{}".format(*(p.get(name) for name in names)) for p in points]
 
     @property
     def models(self) -> list[str]:
