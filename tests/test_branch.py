@@ -258,9 +258,14 @@ def test_an_origin_that_is_another_by_now_is_not_gone_on_with(goods, tmp_path):
 
 def test_the_command(llm_games, goods, tmp_path):
     arguments = ["branch", goods, "--at", "public_goods/0/2", "--db", tmp_path / "b.db"]
+    again = [*arguments[:-1], tmp_path / "c.db"]
     changes = ["--move", "0=7", "--seat", "1=fixed:0", "--set", "2.prompts=v2"]
     code, out, _ = llm_games(*arguments, *changes, "--json", "--quiet")
     [first, second, _] = json.loads(out)["seats"]
+    planned = json.loads(llm_games(*again, *changes, "--dry-run")[1])
+    with Records.open_readonly(tmp_path / "b.db") as records:
+        assert planned["estimate"]["calls"] == records.usage()["calls"] == 3
+    assert not (tmp_path / "c.db").exists()
     assert code == 0
     assert (first["moves"][0]["move"], second["moves"][0]["move"]) == (7, 0)
     assert Path(json.loads(out)["db"]).exists()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Context, Exit, Option
 
 from llm_games.benchmarks.show.cli import common
 from llm_games.benchmarks.show.cli import run as running
 from llm_games.benchmarks.show.cli.common import console, say, value, values_of
+
+if TYPE_CHECKING:
+    from llm_games.benchmarks.run.plan import RunPlan
 
 EXAMPLES = {"--seat": "0=rational", "--set": "0.prompts=v2", "--move": "0=6.50", "--text": "0=..."}
 
@@ -56,7 +59,8 @@ def branch(
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="check it and print the plan; play nothing")
+        bool,
+        Option("--dry-run", help="print the plan and what it would ask of models; play nothing"),
     ] = False,
 ) -> None:
     """Play on from a decision of a recorded run, with something changed, as a run of its own.
@@ -83,7 +87,8 @@ def branch(
     costs = running.costs(context)
     plan, path = branch_plan(db, place, new_db, changes=changes, overrides=costs, own={})
     if dry_run:
-        print(json.dumps(plan.model_dump(), default=str))
+        plain = {"plan": plan.model_dump(), "estimate": _estimate(plan, path)}
+        print(json.dumps(plain, default=str))
         return
     running.carry_out(lambda: start(plan, path), path, plan, not no_cache, quiet or as_json)
     outcomes = Results(path).branch
@@ -95,6 +100,19 @@ def branch(
         console().print(branch_table(outcomes))
         say(f"recorded in {path}; every decision: llm-games view {path}")
     raise Exit(0)
+
+
+def _estimate(plan: RunPlan, path: Path) -> dict[str, Any]:
+    from llm_games.benchmarks.run.branch import Past
+    from llm_games.benchmarks.run.estimate import estimate
+    from llm_games.benchmarks.run.plan import players
+
+    unasked = plan.without_keys()
+    policies = players(unasked, unasked.shared(use_cache=False))
+    point = plan.games[0].branch
+    assert point is not None
+    [row] = estimate(unasked, policies, Past.of(path, point))
+    return row.plain()
 
 
 def _by_seat(flag: str, values: dict[str, Any]) -> dict[int, Any]:
