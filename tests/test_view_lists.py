@@ -1,6 +1,10 @@
 """What the viewer's pages of runs, games, lists and comparisons show, without a browser."""
 
+import json
 import re
+import shutil
+import sqlite3
+from contextlib import closing
 from urllib.parse import parse_qs
 
 import numpy as np
@@ -8,6 +12,7 @@ import pytest
 from playing import each_row
 
 import llm_games as lg
+from llm_games.benchmarks.run.api import Results
 from llm_games.benchmarks.show.view import compare_page, list_page, run_page
 from llm_games.benchmarks.show.view.curve import curve, ticks
 from llm_games.benchmarks.show.view.filter import Filter
@@ -51,6 +56,53 @@ def test_the_list_of_runs_and_a_run(shelf):
     text = render("run", **shown)
     assert f"{shown['base']}/{line.worst.address}?" in text
     assert "No model has been asked" in text
+
+
+def test_the_list_has_what_each_run_scored_and_where_its_settings_differ(shelf):
+    runs = {run.path.stem: run for run in run_page.runs(shelf)["runs"]}
+    assert {setting for run in runs.values() for setting in run.differing} == {
+        "player rational",
+        "player random",
+        "seed 2",
+        "seed 3",
+    }
+    assert sorted(runs["b"].differing) == ["player random", "seed 2"]
+    found = run_page.runs(shelf, "SEED 3 public_goods")["runs"]
+    assert [run.path.stem for run in found] == ["c"]
+    address = f"/run/{runs['a'].id}/score"
+    assert f'data-src="{address}"' in render("runs", **run_page.runs(shelf))
+    scores = Results(runs["a"].path).scores["public_goods"]
+    shown = run_page.score(run_of(shelf, "a"))
+    assert shown["score"] in render("score", **shown)
+    assert float(shown["score"]) == pytest.approx(np.mean(scores), abs=0.06)
+    listed = render("runs", **run_page.runs(shelf))
+    assert f'class="n">{shown["score"]}</td>' in listed
+    assert f'data-src="{address}"' not in listed
+
+
+def test_a_filters_long_list_says_that_it_goes_on(shelf, tmp_path):
+    game = {"game": "public_goods", "params": {"players": 9, "rounds": 1}}
+    lg.run({"games": [game], "seats": ["random"]}, tmp_path / "nine.db")
+    wide = RunShelf([tmp_path], tmp_path / "cache")
+    assert "9 to scroll" in render("decisions", **list_page.decisions(run_of(wide, "nine"), []))
+    assert "to scroll" not in render("decisions", **list_page.decisions(run_of(shelf, "a"), []))
+    wide.close()
+
+
+@pytest.mark.parametrize(
+    "games",
+    [None, 5, "x", [5], [{}], [{"label": [], "seats": {"x": {"y": 1}, "1": 2}, "branch": 3}]],
+)
+def test_what_a_stranger_describes_stops_no_list_of_runs(shelf, tmp_path, games):
+    own = run_of(shelf, "a").path
+    for name in ("one.db", "two.db"):
+        shutil.copy(own, tmp_path / name)
+    with closing(sqlite3.connect(tmp_path / "one.db")) as database:
+        database.execute("UPDATE run SET config = ?", [json.dumps({"games": games})])
+        database.commit()
+    with closing(RunShelf([tmp_path], tmp_path / "cache")) as strange:
+        assert len(run_page.runs(strange)["runs"]) == 2
+        assert "two.db" in render("runs", **run_page.runs(strange))
 
 
 def test_scores_are_worked_out_once(shelf, monkeypatch):

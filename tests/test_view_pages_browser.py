@@ -103,6 +103,13 @@ def test_hostile_text_does_nothing_and_long_text_comes_in_pieces(visit, path, tm
 @pytest.mark.parametrize("how", LOOKS, ids=["light", "dark", "390"])
 def test_everybody_can_read_the_pages(visit, how):
     visitor = visit(**how)
-    for place in ("episode/1", "episode/2", "episode/4", "decision/1/1/0", "decision/3/4/1"):
+    for place in (
+        "episode/1",
+        "episode/2",
+        "episode/4",
+        "decision/1/1/0",
+        "decision/3/4/1",
+        "settings",
+    ):
         visitor.open(f"{visitor.run}/{place}")
         assert visitor.problems() == [], place

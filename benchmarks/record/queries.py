@@ -135,11 +135,11 @@ class Records:
         return self._read(schema.DecisionRow, "WHERE episode = ?", episode)
 
     def decided(self, episode: int) -> list[tuple[int, int, int]]:
-        """Return seats of an episode, how often each moved, and how often the rules filled in."""
+        """Seats of an episode, how often each moved, in a branch anew, and the rules filled in."""
         has_phase = "phase" in self._columns(TABLES[schema.DecisionRow])
         moves = f"AND phase != '{schema.TALK}'" * has_phase
-        count = f"SELECT seat, count(*), sum(broke) FROM decisions WHERE episode = ? {moves}"
-        return self._rows(f"{count} GROUP BY seat", episode)
+        count = f"SELECT seat, count(*), sum(broke) FROM decisions WHERE {self._asked_here()}"
+        return self._rows(f"{count} AND episode = ? {moves} GROUP BY seat", episode)
 
     def attempts(self, episode: int, step: int | None = None) -> list[schema.AttemptRow]:
         """Return the completions of an episode, or of one of its steps, by step and seat."""
@@ -247,13 +247,16 @@ class Records:
                 "SELECT action FROM decisions WHERE (episode, step, seat) = (?, ?, ?)", *decision
             )
             texts = self._rows(
-                "SELECT substr(text, 1, ?4) FROM attempts "
+                "SELECT substr(CAST(text AS BLOB), 1, 4 * ?4) FROM attempts "  # a NUL ends no bytes
                 "WHERE (episode, step, seat) = (?1, ?2, ?3) ORDER BY number DESC LIMIT 1",
                 *decision,
                 limit,
             )
             action = json.loads(actions[0][0]) if actions and actions[0][0] is not None else None
-            glimpses[decision] = {"action": action, "text": texts[0][0] if texts else ""}
+            glimpses[decision] = {
+                "action": action,
+                "text": _begun(texts[0][0], limit) if texts else "",
+            }
         return glimpses
 
     def chats(self, episode: int) -> dict[Any, Chat]:
@@ -296,10 +299,24 @@ class Records:
 
     def usage(self) -> Plain:
         """Return how many completions were read with each outcome, and the tokens in all."""
-        outcomes = self._rows("SELECT outcome, count(*) FROM attempts GROUP BY outcome")
-        [total] = self._rows("SELECT count(*), total(tokens_in), total(tokens_out) FROM attempts")
+        counted = f"FROM attempts WHERE {self._asked_here()}"
+        outcomes = self._rows(f"SELECT outcome, count(*) {counted} GROUP BY outcome")
+        [total] = self._rows(f"SELECT count(*), total(tokens_in), total(tokens_out) {counted}")
         used = dict(zip(("calls", "tokens_in", "tokens_out"), map(int, total), strict=True))
         return used | {"outcomes": {name: n for name, n in outcomes if name is not None}}
+
+    @property
+    def branch_point(self) -> Plain | None:
+        """Where a branch begins, see `BranchPoint`; None of a run that is none."""
+        points = (game.get("branch") for game in self.config.get("games", ()))
+        return next(filter(None, points), None)
+
+    def _asked_here(self) -> str:
+        """Return the SQL condition of what a branch did not take from its origin."""
+        if (point := self.branch_point) is None:
+            return "TRUE"
+        step, free = int(point["step"]), ", ".join(str(int(seat)) for seat in point["free"])
+        return f"(step > {step} OR (step = {step} AND seat IN ({free})))"
 
     def counted(self) -> dict[str, int]:
         """Return the tokens that servers counted, by seat as `spent` has them."""
@@ -307,7 +324,7 @@ class Records:
         query = (
             "SELECT label, seating, attempts.seat, total(tokens_in + tokens_out) FROM attempts "
             "JOIN episodes ON episodes.id = episode JOIN games ON games.id = episodes.game "
-            "GROUP BY label, seating, attempts.seat"
+            f"WHERE {self._asked_here()} GROUP BY label, seating, attempts.seat"
         )
         for label, seating, seat, tokens in self._rows(query):
             name = f"{label}/player_{json.loads(seating)[seat]}"
@@ -417,6 +434,10 @@ class Records:
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with connection.translated(self.path):
             return self._database.execute(query, values).fetchall()
+
+
+def _begun(text: bytes, limit: int) -> str:
+    return text.decode("utf-8", "ignore")[:limit]
 
 
 _SINCE = """

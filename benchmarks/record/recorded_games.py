@@ -195,14 +195,25 @@ class RecordedEpisode:
         rewards = [step.rewards for step in self.steps]
         return np.array(rewards, np.float64).reshape(-1, len(self.seats))
 
+    @cached_property
+    def before(self) -> int:
+        """How many of its steps stood before it began: those before the point of a branch."""
+        point = self.planned.get("branch") or {"step": 0}
+        return sum(step.step < point["step"] for step in self.steps)
+
+    @property
+    def earned(self) -> Array:
+        """Payoffs of the episode by seat, float64 ``(players,)``; of a branch from its point on."""
+        return np.asarray(self.rewards[self.before :].sum(axis=0))
+
     @property
     def payoffs(self) -> Array:
         """Payoffs of the episode by the seats of the configuration, float64 ``(players,)``."""
-        return np.asarray(self.rewards.sum(axis=0)[np.argsort(self.row.seating)])
+        return np.asarray(self.earned[np.argsort(self.row.seating)])
 
     def mean_payoff(self, places: Collection[int]) -> float:
         seats = [seat for seat, position in enumerate(self.row.seating) if position in places]
-        return float(self.rewards.sum(axis=0)[seats].mean())
+        return float(self.earned[seats].mean())
 
     def decisions(self) -> list[DecisionRow]:
         return self.file.decisions(self.row.id)
@@ -216,11 +227,16 @@ class RecordedEpisode:
     def tallies(self) -> tuple[Tally, dict[str, Tally]]:
         """Read what was decided and asked for: in all, and by player."""
         total, of = Tally(), {name: Tally() for name in self.seats}
+        point = self.planned.get("branch") or {"step": 0, "free": range(len(self.seats))}
         for seat, decisions, filled in self.file.decided(self.row.id):
             for tally in (total, of[self.seats[seat]]):
                 tally.decisions += decisions
                 tally.filled += filled
         for attempt in self.attempts():
+            if attempt.step < point["step"]:
+                continue
+            if attempt.step == point["step"] and attempt.seat not in point["free"]:
+                continue
             for tally in (total, of[self.seats[attempt.seat]]):
                 tally.asked(attempt)
         return total, of
@@ -235,9 +251,12 @@ class RecordedEpisode:
     def regret(self) -> Array:
         """What seats could have gained in hindsight, float64 ``(players, steps)``, or NaN."""
         try:
-            return deviation(self.rules, self.stacked()).regret
+            regret = deviation(self.rules, self.stacked()).regret
         except BadParameter:
             return np.full(self.rewards.T.shape, np.nan)
+        if self.before:
+            regret = np.where(np.arange(regret.shape[1]) < self.before, np.nan, regret)
+        return regret
 
     def seat_regret(self) -> float:
         """Mean over seats of the sum of their `regret`; NaN where no move has one."""

@@ -60,13 +60,14 @@ class Store(Records):
         seeds: Sequence[Sequence[int]],
         seatings: Sequence[Sequence[Sequence[int]]] | None = None,
         fixed_chances: Sequence[Plain | None] | None = None,
+        sources: Sequence[str | None] | None = None,
     ) -> Store:
         """Start a new file with all its episodes pending.
 
         `config` is plain values without keys. A game is its label, name, parameters and players'
         names; for each, `seeds`, `seatings` (None: as listed) and `fixed_chances` (None: none) are
-        by episode. Raises RunExists: none is overwritten; Unwritable: a folder lacks or is
-        read-only.
+        by episode; `sources`, see `EpisodeRow`, are each a game's. Raises RunExists: none is
+        overwritten; Unwritable: a folder lacks or is read-only.
         """
         path, lock, ids = Path(path), RunLock(), count(1)
         check_free(path)
@@ -77,6 +78,7 @@ class Store(Records):
             first.append(game)
             edition = editions.recorded(rulebook(name, **params))
             about |= {"edition": edition, "given": fixed_chances[i] if fixed_chances else None}
+            about["source"] = sources[i] if sources else None
             for number, seed in enumerate(seeds[i]):
                 seating = list(seatings[i][number] if seatings else range(len(seats)))
                 first.append(schema.EpisodeRow(next(ids), game, number, seed, seating, **about))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from llm_games.benchmarks.judge.branch_outcomes import SeatOutcome, branch_outcomes
 from llm_games.benchmarks.judge.paper import edition_of, only_owner
 from llm_games.benchmarks.judge.player_skill import PlayerSkill, skills
 from llm_games.benchmarks.judge.references import Reference, references
@@ -20,7 +21,8 @@ from llm_games.benchmarks.record.recorded_games import games
 from llm_games.benchmarks.record.store import Store, check_free
 from llm_games.benchmarks.record.worker_files import folder
 from llm_games.benchmarks.run import conduct
-from llm_games.benchmarks.run.plan import Overrides, plan_of
+from llm_games.benchmarks.run.branch import Changes, branched
+from llm_games.benchmarks.run.plan import Overrides, RunPlan, plan_of
 from llm_games.benchmarks.run.processes import by_workers
 from llm_games.benchmarks.run.resume import planned, prolong
 from llm_games.errors import unknown
@@ -61,6 +63,12 @@ class Results:
     def scores(self) -> dict[str, list[float]]:
         """The scores of the finished episodes, 0 to 100, by label; empty where none is defined."""
         return {label: game.scores for label, game in self.games.items()}
+
+    @property
+    def branch(self) -> list[SeatOutcome]:
+        """What came of a branch, by the seats that were asked at its step; [] of other runs."""
+        with Records.open_readonly(self.path) as records:
+            return [outcome for game in games(records) for outcome in branch_outcomes(game)]
 
     @property
     def tables(self) -> dict[str, list[dict[str, Any]]]:
@@ -157,6 +165,75 @@ def resume(
     with conduct.seated_players(plan, use_cache) as policies, _told_how_to_go_on(path):
         conduct.play_run(lambda: Store.open(path), plan, policies, resumed=True, by=by)
     return Results(path)
+
+
+def branch(
+    db: str | Path,
+    place: str,
+    new_db: str | Path | None = None,
+    *,
+    seats: Mapping[int, str] | None = None,
+    settings: Mapping[int, Mapping[str, Any]] | None = None,
+    moves: Mapping[int, Any] | None = None,
+    texts: Mapping[int, str] | None = None,
+    asked: int | None = None,
+    times: int = 1,
+    chance: str = "recorded",
+    own: Mapping[str, Any] | None = None,
+    use_cache: bool = True,
+    **overrides: Any,
+) -> Results:
+    """Play on from a decision of a recorded run, with something changed; return it as a new run.
+
+    `place` is ``LABEL/NUMBER/STEP``. By seat of that episode: `seats` are other players, `settings`
+    other ones of players that ask a model, `moves` what is done at that step in place of what was,
+    `texts` what a model reads there in place of its last message. All before, and what others did
+    at the step, stays as recorded; chance does, too, but with ``chance="fresh"`` for what nobody
+    had seen. By default the episode is played to its end; `asked`, a seat, decides at the step
+    again and no more. The one of ``times=1`` has the recorded seeds, more have new ones. `own` and
+    overrides are as of `resume`. The recorded run is left as it is. Raises OtherEdition,
+    BadParameter, UnknownName, ConfigError: it cannot be branched so; and as `run`.
+    """
+    plan, path = branch_plan(
+        db,
+        place,
+        new_db,
+        changes=Changes(
+            seats=seats or {},
+            settings=settings or {},
+            moves=moves or {},
+            texts=texts or {},
+            asked=asked,
+            times=times,
+            chance=chance,
+        ),
+        overrides=overrides,
+        own=own or {},
+    )
+    with conduct.seated_players(plan, use_cache) as policies, _told_how_to_go_on(path):
+        conduct.play_run(lambda: conduct.start(plan, path), plan, policies)
+    return Results(path)
+
+
+def branch_plan(
+    db: str | Path,
+    place: str,
+    new_db: str | Path | None,
+    *,
+    changes: Changes,
+    overrides: Mapping[str, Any],
+    own: Mapping[str, Any],
+) -> tuple[RunPlan, Path]:
+    """Return the plan of a branch and the file that it is to be recorded in, by default a new one.
+
+    Raises as `branch`; nothing is written.
+    """
+    costs = Overrides.of(**overrides)
+    if costs != Overrides(cache=costs.cache, budget=costs.budget):
+        raise ConfigError(f"a branch takes cache and budget_..., got {', '.join(overrides)}")
+    path = Path(new_db) if new_db else conduct.fresh(f"{Path(db).stem}-branch")
+    check_free(path)
+    return branched(Path(db), place, changes, path.parent, own).with_costs(costs), path
 
 
 @contextmanager

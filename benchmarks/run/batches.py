@@ -134,7 +134,7 @@ def batches(
         game = games[row.game.label]
         policies = [players[game.seats[position].key] for position in row.seating]
         follow = all(isinstance(policy, RulePolicy) for policy in policies)
-        if row.status != "pending" or game.series or not follow:
+        if row.status != "pending" or game.series or game.branch or not follow:
             continue
         table = row.game.id, tuple(row.seating)
         if table not in settings:

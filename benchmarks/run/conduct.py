@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import gc
+import math
 import signal
 import threading
 import time
@@ -33,6 +34,8 @@ from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow
 from llm_games.benchmarks.record.store import Store, plain_action, timestamp
 from llm_games.benchmarks.record.worker_files import take_over_all
 from llm_games.benchmarks.run.batches import Batch, batches
+from llm_games.benchmarks.run.branch import Past, PastClient
+from llm_games.benchmarks.run.branch_point import BranchSeat, Retelling
 from llm_games.benchmarks.run.plan import PlannedGame, RunPlan, check, players
 from llm_games.benchmarks.run.resume import EpisodeRecord, recalled
 from llm_games.benchmarks.run.stored_waves import StoredWaves, line_number
@@ -100,6 +103,8 @@ class Counters:
     decisions: int = 0
     broke: int = 0
     in_flight: int = 0
+    under_way: float = field(default=0.0, compare=False)
+    """how much of the episodes that are being played is over, in episodes, as far as it is known"""
     waits: Waits = field(default_factory=Waits)  # what calls wait for
     flights: Flights = field(default_factory=Flights, compare=False)
     """calls that a run which ends waits for"""
@@ -120,6 +125,7 @@ def start(plan: RunPlan, path: str | Path) -> Store:
         seeds=[game.seeds for game in plan.games],
         seatings=[game.seatings() for game in plan.games],
         fixed_chances=[game.given or None for game in plan.games],
+        sources=[game.branch.source if game.branch else None for game in plan.games],
     )
 
 
@@ -368,7 +374,11 @@ class RunConduct:
     ) -> None:
         self.store, self.plan, self.watch = store, plan, watch
         self.records: dict[int, _Record] = {}  # of the episodes that are being played
-        self.players = {key: _recording(policy, self.records) for key, policy in players.items()}
+        points = [game.branch for game in plan.games if game.branch is not None]
+        self.past = Past.of(store.path, points[0]) if points else None  # its only game
+        self.players = {
+            key: _recording(policy, self.records, self.past) for key, policy in players.items()
+        }
         self.books = _Books(store, players)
         self.counters = Counters(waits=self.books.waits, flights=calls)
         self.books.ledger.seat_of = self.seat
@@ -467,6 +477,12 @@ class RunConduct:
         for row, over in zip(batch.episodes, batch.over.tolist(), strict=True):
             self.store.end(row.id, None if over else not_ended(self.games[row.game.label]))
 
+    def _player(self, game: PlannedGame, row: EpisodeRow, seat: int) -> Policy:
+        player = self.players[game.seats[row.seating[seat]].key]
+        if game.branch is None or self.past is None:
+            return player
+        return BranchSeat(player, game.branch, seat, row.number, self.past.action)
+
     async def tables(self, turn: list[EpisodeRow]) -> None:
         """Play episodes one after another."""
         for row in turn:
@@ -474,15 +490,17 @@ class RunConduct:
             if alike not in self.rules:
                 self.rules[alike] = row.rules()
             record = self.records[row.id] = _Record(self, row)
+            lengths = filter(None, (self.rules[alike].length(), game.max_steps))
+            record.step_share = 1 / min(lengths, default=math.inf)
             self.store.begin(row.id)
             episode = await play_table(
                 self.rules[alike],
-                [self.players[game.seats[position].key] for position in row.seating],
+                [self._player(game, row, seat) for seat in range(len(row.seating))],
                 row.seed,
                 on_step=record.add,
                 max_steps=game.max_steps,
                 given=row.given,
-                recalled=recalled(self.store, row, self.rows) if game.series else None,
+                recalled=recalled(game, self.store, row, self.rows),
                 who=Who(game.game, row.id),
             )
             del self.records[row.id]
@@ -490,6 +508,7 @@ class RunConduct:
             self.store.end(row.id, void_reason(episode, game))
             await self.store.durable()
             self.counters.played += 1
+            self.counters.under_way -= record.step_share * episode.length
             self.watch(self.counters)
 
 
@@ -499,6 +518,7 @@ class _Record(EpisodeRecord):
     def __init__(self, run: RunConduct, row: EpisodeRow) -> None:
         super().__init__(run.store, row)
         self.run, self.store = run, run.store
+        self.step_share = 0.0  # of a step in its episode, as far as that has a length
         self._noted = Counter({slot: len(overflows) for slot, overflows in self.overflows.items()})
 
     async def call(self, client: Client, request: Request) -> Completion:
@@ -549,6 +569,7 @@ class _Record(EpisodeRecord):
     async def add(self, step: Step) -> None:
         """Write a step; of one that is recorded already, check that it is the same."""
         self._asked.clear()
+        self.run.counters.under_way += self.step_share
         if (links := self.run.plan.links) is not None:
             links.moved(Who(episode=self.row.id), step)
         if step.number < len(self.steps):
@@ -588,18 +609,22 @@ class _Record(EpisodeRecord):
 
 
 class _RecordingClient(Layer):
-    def __init__(self, client: Client, records: Mapping[int, _Record]) -> None:
+    def __init__(
+        self, client: Client, records: Mapping[int, _Record], retelling: Retelling
+    ) -> None:
         super().__init__(client)
-        self.records = records
+        self.records, self.retelling = records, retelling
 
     async def complete(self, request: Request) -> Completion:
+        request = self.retelling.told(request)
         return await self.records[request.who.episode].call(self.client, request)
 
 
-def _recording(policy: Policy, records: Mapping[int, _Record]) -> Policy:
+def _recording(policy: Policy, records: Mapping[int, _Record], past: Past | None) -> Policy:
     if isinstance(policy, LLMPolicy):
         policy = copy.copy(policy)
-        policy.client = _RecordingClient(policy.client, records)
+        client = policy.client if past is None else PastClient(policy.client, past)
+        policy.client = _RecordingClient(client, records, Retelling(past.point if past else None))
     return policy
 
 
@@ -623,7 +648,7 @@ def not_ended(game: PlannedGame) -> str:
 def void_reason(episode: Episode, game: PlannedGame) -> str | None:
     """None: the episode has a score."""
     if not episode.over:
-        return not_ended(game)
+        return None if game.branch and game.branch.once else not_ended(game)
     if not episode.void:
         return None
     step = episode.last

@@ -27,6 +27,7 @@ from llm_games.baselines.seat_rotation import rotated, uneven
 from llm_games.benchmarks.record.checked_table import ConfigError, Settings, checked
 from llm_games.benchmarks.record.schema import EpisodeRow
 from llm_games.benchmarks.run import config
+from llm_games.benchmarks.run.branch_point import BranchPoint
 from llm_games.benchmarks.run.config import Config, load, parse
 from llm_games.benchmarks.run.python_objects import written
 from llm_games.errors import LLMGamesError, unknown
@@ -98,6 +99,7 @@ class PlannedGame(Settings):
 
     `change` is the entry of ``vary`` that it is played with; its seeds come from the name of its
     `chance` ("" in older records). `prolonged`: its episodes each time that some were added.
+    `branch`: where they leave an episode of another run.
     """
 
     label: str
@@ -113,6 +115,7 @@ class PlannedGame(Settings):
     chance: str = ""
     prolonged: list[int] = Field(default_factory=list)
     success: str | None = None
+    branch: BranchPoint | None = None
     ignored: str = Field("", exclude=True, repr=False)
     """what seats that stand for the run's players set for models, where these ask none"""
 
@@ -587,7 +590,8 @@ def _game(
         game=game.game if is_users_game else rules.name,
         params=params,
         seats=[
-            _seat(file, seat, {**overrides.settings, **varied}, overrides.own) for seat in seats
+            planned_seat(file, seat, {**overrides.settings, **varied}, overrides.own)
+            for seat in seats
         ],
         seeds=[episode_seed(file.seed, chance, number) for number in range(episodes)],
         change=varied,
@@ -660,7 +664,7 @@ def _said_none(declared: type[Any], parameters: Mapping[str, Any]) -> dict[str, 
     return {k: None if v == "none" and k in may else v for k, v in parameters.items()}
 
 
-def _seat(
+def planned_seat(
     file: Config, seat: config.SeatSettings, last: dict[str, Any], objects: Mapping[str, Any]
 ) -> PlannedSeat:
     """Merge settings: of all players, of the model, of the seat, and those that come last."""

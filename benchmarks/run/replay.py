@@ -18,11 +18,12 @@ from llm_games.benchmarks.record import schema
 from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.record.editions import check_editions
 from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.run.branch_point import BranchSeat, Retelling
 from llm_games.benchmarks.run.conduct import rows_of, void_reason
 from llm_games.benchmarks.run.plan import PlannedGame, PlannedSeat, RunPlan
 from llm_games.benchmarks.run.resume import EpisodeRecord, planned, recalled
 from llm_games.errors import LLMGamesError
-from llm_games.questions import Shares, Speech
+from llm_games.questions import Action, Shares, Speech
 from llm_games.registry import game_class
 from llm_games.rulebook import Rulebook, seated
 from llm_games.view import View
@@ -166,7 +167,7 @@ class _ReplayTable:
 
     async def complete(self, request: Request) -> Completion:
         assert self.episode is not None
-        return self.episode.complete(request)
+        return self.episode.complete(self.episode.retelling.told(request))
 
     async def close(self) -> None: ...
 
@@ -188,7 +189,8 @@ class _Rerun(EpisodeRecord):
             if note.kind != schema.OVERFLOW:
                 notes = self.notes.setdefault(DecisionPlace(note.step, note.seat), [])
                 notes.append([note.kind, note.content])
-        self.recalled = recalled(records, row, table.episodes) if self.game.series else None
+        self.recalled = recalled(self.game, records, row, table.episodes)
+        self.retelling = Retelling(self.game.branch)
         seats = self.game.seats
         self.user_seats = {i for i, k in enumerate(row.seating) if seats[k].is_users_policy}
         self.mismatches: list[Mismatch] = []
@@ -200,13 +202,20 @@ class _Rerun(EpisodeRecord):
         policies: list[Policy] = []
         for i, seat in enumerate(self.game.seats[position] for position in self.row.seating):
             asks = seat.asks or (i in asking and i not in self.user_seats)
-            policies.append(self.table.player(seat) if asks else _Seated(self, i))
+            policies.append(self._asking(seat, i) if asks else _Seated(self, i))
         try:
             await self._play(policies)
         except _ReplayStop:
             pass
         except LLMGamesError as error:
             self.note("replay", "to go on", f"an error: {error}", DecisionPlace(self.reached, -1))
+
+    def _asking(self, planned: PlannedSeat, seat: int) -> Policy:
+        """The player of a seat that asks; in a branch it does what is recorded up to its point."""
+        player, point = self.table.player(planned), self.game.branch
+        if point is None:
+            return player
+        return BranchSeat(player, point, seat, self.row.number, _Seated(self, seat).action)
 
     async def _play(self, policies: Sequence[Policy]) -> None:
         count = len(self.steps)
@@ -342,14 +351,18 @@ class _Seated(Policy):
     def act(self, view: View, memory: Any) -> tuple[Decision, Any]:
         """`_ReplayStop`: no action is recorded, or the game cannot take it."""
         slot = DecisionPlace(view.who.step, view.who.seat)
-        if slot not in self.episode.decisions:
-            self.episode.note("decision", "one", "none", slot)
-            raise _ReplayStop
-        action = self.episode.decisions[slot].action
+        move, action = self.action(slot), self.episode.decisions[slot].action
         if action is not None and not _fits(action, view):
             self.episode.note("action", "one of this game", _json(action), slot)
             raise _ReplayStop
-        return Decision(schema.move_of(action)), memory
+        return Decision(move), memory
+
+    def action(self, slot: DecisionPlace) -> Action:
+        """`_ReplayStop`: none is recorded."""
+        if slot not in self.episode.decisions:
+            self.episode.note("decision", "one", "none", slot)
+            raise _ReplayStop
+        return schema.move_of(self.episode.decisions[slot].action)
 
 
 def _fits(action: Any, view: View) -> bool:

@@ -14,6 +14,7 @@ from llm_games.benchmarks.record.plain_text import harmless_streams, speak_plain
 from llm_games.benchmarks.show.cli import (
     analyse,
     animate,
+    branch,
     cache,
     compare,
     export,
@@ -53,7 +54,7 @@ COMMANDS = {
         *(compare.compare, games.play, games.list_all, games.show),
     ),
     "More of runs": (
-        *(watch.watch, replay.replay, leaderboard.leaderboard),
+        *(watch.watch, replay.replay, branch.branch, leaderboard.leaderboard),
         *(export.export, animate.animate, merge.merge, forget.forget),
     ),
     "Servers": (serve.serve, serve.seat, games.serve_tiny),

@@ -77,6 +77,8 @@ class Door(Frame):
             return _closed("another host", f"This viewer answers at 127.0.0.1, not at {host[:80]}.")
         if origin is not None and origin != f"http://{host}":
             return _closed("another page", f"A page of {origin[:80]} cannot ask this viewer.")
+        if scope.get("method") == "POST" and origin is None:
+            return _closed("from nowhere", "A form is taken from a page of this viewer alone.")
         if scope["path"].startswith(OPEN):
             return None
         pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)

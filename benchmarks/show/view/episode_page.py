@@ -220,7 +220,7 @@ def words(question: Question | None, action: Any) -> str:
 
 
 def _seats(replayed: ReplayedEpisode) -> list[Seat]:
-    payoffs, names = replayed.episode.rewards.sum(axis=0).tolist(), replayed.names
+    payoffs, names = replayed.episode.earned.tolist(), replayed.names
     regrets = [None] * len(names) if replayed.regret is None else replayed.regret.tolist()
     columns = names, replayed.row.seats, payoffs, regrets
     return [Seat(seat, *values) for seat, values in enumerate(zip(*columns, strict=True))]
