@@ -121,7 +121,7 @@ def test_an_episode_has_its_rounds_moves_payoffs_and_regrets(records):
     assert shown.rounds[0].picture == 1
     html = page("episode", shown)
     assert html.count('href="/run/x/decision/1/') == 9
-    assert 'src="/run/x/episode/1/picture/3"' in html
+    assert 'src="/run/x/episode/1/picture/0"' in html
 
 
 def test_talk_is_a_conversation_before_the_moves(records):

@@ -48,11 +48,16 @@ def test_a_slider_moves_through_the_rounds_by_key(visit):
         visitor = visit(**how)
         visitor.open(f"{visitor.run}/episode/1")
         page, slider = visitor.page, visitor.page.get_by_label("After round")
-        assert seen(page) == f"3{dark}"
-        slider.press("ArrowLeft")
+        assert seen(page) == f"0{dark}"
+        slider.press("End")
+        page.locator("h1").click()
+        visitor.press("[")
         expect(page.locator(".picture figcaption")).to_contain_text("round 2 of 3")
         expect(page.locator("tr.now th").last).to_have_text("2")
         assert seen(page) == f"2{dark}"
+        visitor.press("p")
+        expect(page.locator(".picture figcaption")).to_contain_text("round 3 of 3")
+        expect(page.get_by_role("button", name="Play")).to_be_visible()
         slider.press("Home")
         expect(page.locator(".picture img")).to_have_attribute(
             "alt", "Public goods game: round 0 of 3, pot 0"

@@ -93,14 +93,18 @@ class EpisodePage(NamedTuple):
 
 
 def page(
-    replayed: ReplayedEpisode, here: str = "", first: int = 1, picture: int | None = None
+    replayed: ReplayedEpisode,
+    here: str = "",
+    first: int = 1,
+    picture: int | None = None,
+    cells: int = CELLS,
 ) -> EpisodePage:
-    """The page of an episode from a round on; `picture`: after which round, by default the last."""
+    """About so many moves of an episode from a round on; `picture`: after which, by default 0."""
     row = replayed.row
     numbers = [number for number, _ in groupby(turn.round for turn in replayed.turns)]
     first = min(first, numbers[-1] if numbers else 1)
-    turns = _filling(turn for turn in replayed.turns if turn.round >= first)
-    previous = _filling(turn for turn in reversed(replayed.turns) if turn.round < first)
+    turns = _filling((turn for turn in replayed.turns if turn.round >= first), cells)
+    previous = _filling((turn for turn in reversed(replayed.turns) if turn.round < first), cells)
     if replayed.regret is None:
         replayed.judge([turn.steps[1] for turn in turns])
     rounds = [
@@ -122,7 +126,7 @@ def page(
         rounds=rounds,
         all_rounds=len(numbers),
         pictures=pictures,
-        picture=last_picture if picture is None else min(max(picture, 0), last_picture),
+        picture=min(max(picture or 0, 0), last_picture),
         previous_first=previous[-1].round if previous else None,
         next_first=turns[-1].round + 1 if turns and turns[-1] is not replayed.turns[-1] else None,
         earlier=siblings[index - 1],
@@ -150,15 +154,15 @@ def crumbs(replayed: ReplayedEpisode, here: str) -> list[tuple[str, str]]:
     ]
 
 
-def _filling(turns: Iterable[TalkRound]) -> list[TalkRound]:
+def _filling(turns: Iterable[TalkRound], cells: int) -> list[TalkRound]:
     """The first turns, as many as have room on a page, whole rounds, at least one."""
     page_turns: list[TalkRound] = []
-    cells = 0
+    filled = 0
     for turn in turns:
-        if page_turns and turn.round != page_turns[-1].round and cells >= CELLS:
+        if page_turns and turn.round != page_turns[-1].round and filled >= cells:
             break
         page_turns.append(turn)
-        cells += len(turn.moves) + len(turn.talk)
+        filled += len(turn.moves) + len(turn.talk)
     return page_turns
 
 
