@@ -11,6 +11,7 @@ import viewing
 from viewing import expect
 
 import llm_games as lg
+from llm_games.benchmarks.record.labels import Labelled, write_label
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.show.view import exported_pages
 from llm_games.benchmarks.show.view.exported_pages import export_pages
@@ -23,6 +24,8 @@ LOOKS = ({}, {"color_scheme": "dark"}, {"viewport": {"width": 390, "height": 844
 def path(tmp_path_factory):
     path = tmp_path_factory.mktemp("run") / "pages.db"
     viewing.apart(lambda: pages.play(path))
+    with Records.open_readonly(path) as records:
+        write_label(records, (1, 0, 0), Labelled(("odd",), "It was the first."))
     return path
 
 
@@ -143,12 +146,16 @@ def test_from_disk_the_list_leads_to_decisions_with_all_their_texts(visit, path)
     with Records.open_readonly(path) as records:
         text = records.attempts(1, 1)[1].text
     assert "".join(page.locator(".answer").last.locator("pre").all_inner_texts()) == text
-    page.go_back()
+    page.keyboard.press("k")
+    expect(page.locator("main")).to_contain_text("odd It was the first.")
     page.keyboard.press("u")
     expect(page.get_by_role("heading", level=1)).to_contain_text("episode 0")
     expect(page.locator(".drawn svg")).to_have_attribute("aria-label", re.compile("round 0 of 3"))
     page.get_by_role("button", name="Play").click()
     expect(page.locator("figcaption")).to_contain_text("round 3 of 3")
+    visitor.open("/decisions.html?label=odd")
+    expect(status).to_have_text("1 decision of 117")
+    expect(page.locator("#list td .label")).to_have_text("odd")
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ import numpy as np
 from markupsafe import Markup
 
 from llm_games.benchmarks.record.connection import Unwritable
+from llm_games.benchmarks.record.labels import EPISODE
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.run_settings import secrets_of
 from llm_games.benchmarks.show.page.report_page import css
@@ -28,6 +29,7 @@ from llm_games.benchmarks.show.view import (
 )
 from llm_games.benchmarks.show.view.decision_index import ListedDecision
 from llm_games.benchmarks.show.view.filter import PHASES, ROWS
+from llm_games.benchmarks.show.view.reading import SEAT_BITS, STEP_BITS
 from llm_games.benchmarks.show.view.run_shelf import RunFile
 from llm_games.benchmarks.show.view.texts import visible
 from llm_games.errors import BadParameter
@@ -99,7 +101,7 @@ class ExportedPages:
         self.data: Sequence[str] = ()
         self._labels = [row.label for row in records.games()]
         self._episodes = [row for row in records.episodes() if row.status != "pending"]
-        self._listed: dict[str, list[int]] = {}
+        self._listed: dict[str, list[Any]] = {}
         self._texts: dict[str, int] = {}  # of an episode, by number
         self._shapes: dict[str, int] = {}  # of its pictures, each once
         self._shared: dict[str, int] = {}  # of several
@@ -186,15 +188,17 @@ class ExportedPages:
         replayed, row, here = page.replayed, page.replayed.row, f"/run/{self.run.id}"
         for step, seat in sorted({*replayed.decisions, *replayed.attempts}):
             shown = decision_page.page(self.records, row.id, step, seat, here)
-            context = {"page": shown, "title": shown.title, "crumbs": shown.crumbs, "live": ""}
+            context = {"page": shown, "labelled": self.run.labels().get((row.id, step, seat))}
             template = render.environment().get_template("decision.html.j2")
             block = template.blocks["main"](template.new_context(context | {"exported": self}))
             body = _BEGINNINGS.sub("\n", "".join(block))
             title = Markup.escape(visible(shown.title))
             yield f'<template id="{step}-{seat}" data-title="{title}">{body}</template>\n'
             parts = [c.thoughts for c in shown.calls] + [c.reply for c in shown.calls]
-            numbers = [self.numbered(shown, part) for part in parts if part]
-            self._listed[f"{step}-{seat}"] = [_move(shown), numbers]
+            self._listed[f"{step}-{seat}"] = [
+                _move(shown),
+                [self.numbered(shown, part) for part in parts if part],
+            ]
 
     # -- pages with data -----------------------------------------------------------------------
 
@@ -202,7 +206,8 @@ class ExportedPages:
         self._texts, self._listed, self._shapes = {}, {}, {}
         read = replayed.read(self.records, number)
         page = episode_page.page(read, f"/run/{self.run.id}", picture=0, cells=2**62)
-        context = {"title": page.title, "crumbs": page.crumbs, "page": page}
+        labelled = self.run.labels().get((number, EPISODE, EPISODE))
+        context = {"title": page.title, "crumbs": page.crumbs, "page": page, "labelled": labelled}
         names = "data/shared", f"data/episode-{number}"
         yield self._page(f"episode-{number}", "episode", context, *names)
         data = {"texts": [*self._texts], "decisions": self._listed}
@@ -224,10 +229,27 @@ class ExportedPages:
             data[name] = [float(f"{v:.6g}") if np.isfinite(v) else None for v in values]
         names = {kind: [*map(visible, reading.listed(kind))] for kind in reading.codes}
         raw = {kind: reading.listed(kind) for kind in reading.codes}
-        about = {"columns": data, "names": names, "values": raw, "rows": ROWS}
-        about["values"] |= {"phase": PHASES, "broke": ["no", "yes"]}
-        about |= {"words": list_page.WORDS, "numbers": decisions.numbers}
+        data["labels"] = self._labels_by_decision(columns["key"][order])
+        about = {
+            "columns": data,
+            "names": names,
+            "values": raw | {"phase": [*PHASES], "broke": ["no", "yes"]},
+            "words": list_page.WORDS,
+            "numbers": decisions.numbers,
+            "rows": ROWS,
+        }
         yield "data/decisions.js", f"list({_json(about)});\n"
+
+    def _labels_by_decision(self, keys: Any) -> list[list[str]]:
+        """Labels of each decision, and of its episode."""
+        masks = self.run.decisions.label_masks(
+            {"key": keys, "episode": keys >> SEAT_BITS + STEP_BITS}
+        )
+        rows: list[list[str]] = [[] for _ in keys]
+        for label, mask in masks.items():
+            for index in np.flatnonzero(mask):
+                rows[index].append(label)
+        return rows
 
     def _samples(self) -> Iterator[ListedDecision]:
         """A row of each kind, which the page's script fills with decisions."""

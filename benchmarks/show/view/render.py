@@ -41,7 +41,7 @@ def environment(package: str = "llm_games.benchmarks.show.view") -> Environment:
         lstrip_blocks=True,
     )
     env.filters |= {"number": number, "exact": exact, "counted": counted, "seconds": seconds}
-    env.globals |= {"version": __version__, "query": query, "exported": None}
+    env.globals |= {"version": __version__, "query": query, "exported": None, "labelled": None}
     return env
 
 

@@ -125,6 +125,9 @@ function list({ columns, names, values, words, numbers, rows: PER_PAGE }) {
       const wanted = new Set(query.getAll(field));
       if (wanted.size) found.set(field, Uint8Array.from(columns[field], (_, i) => wanted.has(value(field, i))));
     }
+    const labels = query.getAll("label");
+    if (labels.length)
+      found.set("label", Uint8Array.from(columns.labels, (own) => labels.some((label) => own.includes(label))));
     const bounds = [["regret_min", "regret", 1], ["regret_max", "regret", -1], ["calls_min", "calls", 1]];
     for (const [name, field, sign] of bounds) {
       const bound = parseFloat(query.get(name));
@@ -163,7 +166,8 @@ function list({ columns, names, values, words, numbers, rows: PER_PAGE }) {
     const boxes = Map.groupBy(form.querySelectorAll("#choices input[type=checkbox]"), (box) => box.name);
     for (const [field, inputs] of boxes) {
       const fits = found.has(field) ? fitting(found, field) : whole, counts = new Map();
-      for (let i = 0; i < count; i++) if (fits[i]) counts.set(columns[field][i], (counts.get(columns[field][i]) ?? 0) + 1);
+      for (let i = 0; i < count; i++) if (fits[i])
+        for (const code of field === "label" ? columns.labels[i] : [columns[field][i]]) counts.set(code, (counts.get(code) ?? 0) + 1);
       const by = new Map([...counts].map(([code, n]) => [String(values[field]?.[code] ?? code), n]));
       for (const box of inputs) {
         box.checked = query.getAll(field).includes(box.value);
@@ -197,6 +201,13 @@ function list({ columns, names, values, words, numbers, rows: PER_PAGE }) {
     const about = find("th small", line).firstChild, tail = about.textContent.match(/, [a-z ]+$/)?.[0] ?? "";
     about.textContent = `${names.game[c("game")]}, episode ${numbered}${columns.phase[i] ? tail : ""}`;
     const set = (name, text) => (find(`[data-name=${name}]`, line).textContent = text);
+    line.querySelectorAll(".label").forEach((one) => one.remove());
+    for (const label of columns.labels[i]) {
+      const one = document.createElement("span");
+      one.className = "label";
+      one.textContent = label;
+      find("[data-name=outcome]", line).append(" ", one);
+    }
     set("player", names.player[c("player")]);
     set("regret", number(c("regret")));
     set("payoff", number(c("payoff")));
