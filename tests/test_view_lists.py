@@ -1,6 +1,8 @@
 """What the viewer's pages of runs, games, lists and comparisons show, without a browser."""
 
 import re
+from dataclasses import replace
+from datetime import datetime
 from urllib.parse import parse_qs
 
 import numpy as np
@@ -187,3 +189,27 @@ def test_what_cannot_be_compared(shelf, names, error, words):
 )
 def test_numbers(value, text):
     assert number(value) == text
+
+
+def test_a_run_that_goes_on_says_how_far_it_is_and_what_it_waits_for(shelf):
+    run = run_of(shelf, "a")
+    with run.records() as records:
+        progress = run_page.run_progress(records)
+    assert run_page.standing(progress, run.decisions, 0.0) == ["18 of about 18 decisions"]
+    [game] = progress.games
+    first, second = game.episodes
+    first = replace(first, started="2026-01-01T00:00:00+00:00")
+    went = replace(second, status="running", ended=None)
+    pending = replace(second, id=3, status="pending", started=None, ended=None)
+    live = progress._replace(
+        holder="a process", games=[game._replace(episodes=[first, went, pending])]
+    )
+    began = datetime.fromisoformat(went.started).timestamp()
+    [done, rest] = run_page.standing(live, run.decisions, began + 90)
+    assert (done, rest) == ("18 of about 27 decisions", "about 90.0 s left")
+    alone = live._replace(games=[game._replace(episodes=[pending])])
+    assert run_page.standing(alone, run.decisions, 0.0) == ["18 of about 9 decisions"]
+    assert run_page.waiting(live, began, began + 5) == ""
+    why = run_page.waiting(live, began, began + 35)
+    assert why.startswith("nothing new for 35.0 s: public_goods, episode 1 waits for a reply of")
+    assert run_page.waiting(progress, began, began + 35) == ""

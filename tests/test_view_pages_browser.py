@@ -104,6 +104,20 @@ def test_hostile_text_does_nothing_and_long_text_comes_in_pieces(visit, path, tm
     assert (tmp_path / "raw.txt").read_text("utf-8") == text
 
 
+@pytest.mark.parametrize("how", [{}, {"viewport": {"width": 390, "height": 844}}])
+def test_an_evacuation_is_a_film_of_at_most_two_screens(visit, how):
+    visitor = visit(**how)
+    page = visitor.page
+    visitor.open(f"{visitor.run}/episode/4")
+    expect(page.locator(".crowded:visible h3")).to_have_text("Round 1")
+    page.get_by_label("rounds a second").select_option("8")
+    page.get_by_role("button", name="Play").click()
+    expect(page.locator(".picture figcaption")).to_contain_text("round 3 of 3")
+    expect(page.locator(".crowded:visible h3")).to_have_text("Round 3")
+    high, screen = page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
+    assert high <= 2 * screen
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("how", LOOKS, ids=["light", "dark", "390"])
 def test_everybody_can_read_the_pages(visit, how):

@@ -436,4 +436,5 @@ def room(axes: Axes) -> None:
 def key_of_shades(axes: Axes, shades: Any, label: str, **how: Any) -> None:
     """Draw what shades stand for, as shapes: a page shows no picture inside a figure."""
     bar = axes.figure.colorbar(shades, ax=axes, label=label, **how)
-    bar.solids.set_rasterized(False)
+    if bar.solids is not None:
+        bar.solids.set_rasterized(False)

@@ -368,7 +368,7 @@ def _better(
     game: Rulebook = replayed.episode.rules
     if not has_deviation(game.name):
         return None
-    state = replayed.states[decision.step]
+    state, _ = replayed.states[decision.step]
     moves = {seat: move_of(action) for seat, action in turn.moves.items()}
     judged = hindsight(game, state, game.assemble(state, moves), decision.seat)
     rational = rule_move(game, state, decision.seat)

@@ -26,13 +26,17 @@ LONGEST = 400
 
 
 class DecisionCell(NamedTuple):
-    """A move in words, its regret (None: not defined), and how often it was asked `again`."""
+    """A move in words, its regret (None: not defined), and how often it was asked `again`.
+
+    `word` says what it had announced, and whether it did that; "" where it announced nothing.
+    """
 
     decision: DecisionRow
     move: str
     regret: float | None
     again: int
     thinking: bool
+    word: str = ""
 
 
 class MessageLine(NamedTuple):
@@ -44,10 +48,14 @@ class MessageLine(NamedTuple):
 
 
 class MoveLine(NamedTuple):
-    """Talk and moves by seat, of a step or of several that ask others the same in turn."""
+    """Talk and moves by seat, of a step or of several that ask others the same in turn.
+
+    `sold`: what was sold in it, in words.
+    """
 
     talk: Sequence[MessageLine]
     cells: dict[int, DecisionCell]
+    sold: list[str]
 
 
 class RoundLines(NamedTuple):
@@ -179,6 +187,7 @@ def _rows(replayed: ReplayedEpisode, turns: Sequence[TalkRound]) -> list[MoveLin
         is_same = keys == previous_keys and not row.talk
         if rows and is_same and not row.cells.keys() & rows[-1].cells:
             rows[-1].cells.update(row.cells)
+            rows[-1].sold.extend(row.sold)
         else:
             rows.append(row)
         previous_keys = keys
@@ -187,6 +196,7 @@ def _rows(replayed: ReplayedEpisode, turns: Sequence[TalkRound]) -> list[MoveLin
 
 def _row(replayed: ReplayedEpisode, turn: TalkRound) -> MoveLine:
     cells, step = {}, turn.steps[1]
+    announced, kept_by = turn.announced(), turn.kept()
     for seat, move in turn.moves.items():
         attempts = replayed.attempts.get((step, seat), [])
         cells[seat] = DecisionCell(
@@ -195,13 +205,21 @@ def _row(replayed: ReplayedEpisode, turn: TalkRound) -> MoveLine:
             regret=replayed.regret_of(step, seat),
             again=sum(a.kind == "move" and a.outcome != "tool" for a in attempts[:-1]),
             thinking=any(attempt.thoughts for attempt in attempts),
+            word=_word(turn.questions.get(seat), announced[seat], kept_by[seat])
+            if seat in announced
+            else "",
         )
     lines = []
     for message in turn.talk:
         text = message.content if isinstance(message.content, str) else f"symbol {message.content}"
         text = visible(text[:LONGEST]) + " …" * (len(text) > LONGEST)
         lines.append(MessageLine(message, text, hearing(replayed, message.hearers)))
-    return MoveLine(lines, cells)
+    return MoveLine(lines, cells, replayed.sold(step))
+
+
+def _word(question: Question | None, announced: Any, is_kept: bool) -> str:
+    """What a seat had announced, as a rule reads it from its words."""
+    return f"announced {words(question, announced)}: {'kept' if is_kept else 'not kept'}"
 
 
 def hearing(replayed: ReplayedEpisode, hearers: Sequence[int]) -> str:

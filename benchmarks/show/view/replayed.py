@@ -132,14 +132,19 @@ class ReplayedEpisode:
         return seat_chart(*rules.picture(state))
 
     @cached_property
-    def states(self) -> dict[int, Any]:
-        """By step the state before each move."""
-        table, states = Table(self.episode.rules), dict[int, Any]()
+    def states(self) -> dict[int, tuple[Any, Any]]:
+        """By step the state before a move and the one after it; {} if it cannot be played again."""
+        table, states = Table(self.episode.rules), dict[int, tuple[Any, Any]]()
         table.reset(self.row.seed, self.row.given)
-        for turn in self.turns:
-            states[turn.steps[1]] = table.state
+        for turn in [] if self.why else self.turns:
+            previous_state = table.state
             table.step({seat: move_of(action) for seat, action in turn.moves.items()})
+            states[turn.steps[1]] = previous_state, table.state
         return states
+
+    def sold(self, step: int) -> list[str]:
+        """What was sold in a step, in words."""
+        return self.episode.rules.sold(*self.states[step]) if step in self.states else []
 
     def turn_of(self, step: int) -> TalkRound | None:
         """The turn whose move was made in a step."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -33,8 +35,12 @@ from llm_games.benchmarks.show.view.render import Context, counted, query, secon
 from llm_games.benchmarks.show.view.run_shelf import RunFile, RunShelf
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.registry import game_class
+from llm_games.rounds import Rounds
 
 DEFAULT = "as they are"
+QUIET, TELLING = 10.0, 5.0
+"""Seconds without news after which a run waits, and after which a rest can be told."""
+MOST_RUNNING = 5
 EPISODES = 500
 """Episodes that are listed on a game's page."""
 
@@ -144,6 +150,8 @@ def run(run: RunFile) -> Context:
         "progress": progress,
         "facts": facts(progress, run.path, guests),
         "warnings": warned,
+        "standing": standing(progress, run.decisions, time.time()),
+        "waiting": waiting(progress, run.changed(), time.time()),
         "points": points,
         "branched": branch_table(outcomes_of) if points else None,
         "lines": list(_lines(run.decisions, progress.games)),
@@ -151,6 +159,63 @@ def run(run: RunFile) -> Context:
         "spent": spent_grid(progress),
         "decisions": run.decisions,
     }
+
+
+def standing(progress: RunProgress, decisions: Decisions, seconds_now: float) -> list[str]:
+    """How far a run is: decisions done of about how many, and what the rest will take.
+
+    An episode that has not ended is taken to be as long as those of its game that have. Time is
+    reckoned from episodes begun since the first that is still being played.
+    """
+    rows = [row for game in progress.games for row in game.episodes]
+    counts, _ = decisions.by_episode(max((row.id for row in rows), default=0) + 1)
+    expected = 0.0
+    for game in progress.games:
+        lengths = [int(counts[row.id]) for row in game.episodes if row.status in ("done", "void")]
+        mean = sum(lengths) / len(lengths) if lengths else _longest(game)
+        for row in game.episodes:
+            has = int(counts[row.id])
+            expected += has if row.status in ("done", "void") else max(mean, has)
+    done, words = len(decisions), list[str]()
+    if not math.isfinite(expected):
+        return [f"{counted(done, 'decision')} of how many shows when each game has ended once"]
+    words.append(f"{done:,} of about {counted(round(expected), 'decision')}")
+    started = [row.started for row in rows if row.status == "running" and row.started]
+    if progress.state == "live" and started and done < expected:
+        since = min(started)
+        recent = sum(int(counts[row.id]) for row in rows if (row.started or "") >= since)
+        passed = seconds_now - datetime.fromisoformat(since).timestamp()
+        if recent and passed > TELLING:
+            words.append(f"about {seconds(passed * (expected - done) / recent)} left")
+    money = float(progress.spent.total.money)
+    if progress.priced and done:
+        words.append(f"about {money * (expected - done) / done:,.4g} of money left to spend")
+    return words
+
+
+def _longest(game: GameProgress) -> float:
+    """Decisions of an episode in which all seats act in each step; NaN where that is no rule."""
+    try:
+        rules = game.episodes[0].rules()
+    except (LLMGamesError, IndexError):
+        return math.nan
+    length = rules.length() if isinstance(rules.core, Rounds) else None
+    return rules.players * length if length else math.nan
+
+
+def waiting(progress: RunProgress, changed: float, seconds_now: float) -> str:
+    """What a live run is waiting for, where nothing has come for a while; "" else."""
+    still = seconds_now - changed
+    if progress.state != "live" or still < QUIET:
+        return ""
+    running = [row for game in progress.games for row in game.episodes if row.status == "running"]
+    listed = [f"{row.game.label}, episode {row.number}" for row in running[:MOST_RUNNING]]
+    asked = ", ".join(dict.fromkeys(name for row in running for name in row.seats)) or "nobody"
+    rest = f" and {len(running) - MOST_RUNNING} more" if len(running) > MOST_RUNNING else ""
+    return (
+        f"nothing new for {seconds(still)}: {'; '.join(listed) or 'no episode'}{rest} "
+        f"{'waits' if len(running) == 1 else 'wait'} for a reply of {asked}"
+    )
 
 
 def _lines(decisions: Decisions, games: Sequence[GameProgress]) -> Iterator[GameLine]:

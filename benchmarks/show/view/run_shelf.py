@@ -99,6 +99,11 @@ class RunFile:
             write_label(records, place, Labelled.of(labels, note))
         self.number += 1
 
+    def changed(self) -> float:
+        """When the file was written to last, in seconds of the clock; 0.0 if it has gone."""
+        stamp = Stamp.of(self.path)
+        return max(stamp.state[1::2]) / 1e9 if stamp else 0.0
+
     def why(self) -> str:
         try:
             self.records().close()

@@ -34,9 +34,12 @@ if (figure) {
     figure.querySelector("output").textContent = slider.value;
     mark();
   };
+  /** Of a crowd only the round of the picture is on the page, at the start the first. */
+  const shown = () => slider.value === "0" ? document.querySelector(".crowded")?.dataset.picture : slider.value;
   const mark = () => {
     for (const row of document.querySelectorAll("[data-picture]"))
-      row.classList.toggle("now", row.dataset.picture === slider.value);
+      if (row.matches(".crowded")) row.hidden = row.dataset.picture !== shown();
+      else row.classList.toggle("now", row.dataset.picture === slider.value);
   };
   let timer = null;
   const stop = () => {
