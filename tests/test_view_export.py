@@ -168,3 +168,48 @@ def test_everybody_can_read_the_files(visit, folder, how):
     visitor.open("/episode-1.html#1-0")
     visitor.page.reload()
     assert visitor.problems() == []
+
+
+MARKUP = "<img src=x onerror=document.title='broken'><script>document.title='broken'</script>"
+EVIL = (
+    MARKUP + "</pre></template>\"'` ${document.title='broken'} \x1b[2J \u202egnirts\u2028\0 */ // "
+)
+
+
+def evil(observation):
+    return f'{EVIL * (1_000_000 // len(EVIL))} {{"tokens_contributed": 1}}'
+
+
+@pytest.mark.long
+def test_nothing_of_a_hostile_run_is_run_in_the_viewer_or_from_disk(browser, tmp_path):
+    name = MARKUP.replace(":", "")
+    game = {"game": "public_goods", "label": name, "params": {"players": 2, "rounds": 2}}
+    run = {"title": EVIL, "games": [game], "seats": [{"player": evil, "name": name}, "random"]}
+
+    def make():
+        lg.run(run, tmp_path / "evil.db")
+        with Records.open_readonly(tmp_path / "evil.db") as records:
+            write_label(records, (1, 0, 0), Labelled((MARKUP[:60],), EVIL))
+        export_pages(tmp_path / "evil.db", tmp_path / "out")
+
+    viewing.apart(make)
+    places = ["index", "decisions", "settings", "report", "game-0", "episode-1"]
+    with viewing.visits(browser, (tmp_path / "out").as_uri()) as come:
+        visitor = come()
+        for place in [*(f"/{p}.html" for p in places), "/episode-1.html#0-0"]:
+            visitor.open(place)
+            visitor.page.reload()
+            if place == "/decisions.html":
+                expect(visitor.page.locator("#list .begins").first).to_contain_text("<img")
+            assert visitor.page.locator("main img, main script:not([src])").count() == 0
+            assert visitor.page.evaluate("document.title") != "broken"
+    with (
+        viewing.served(tmp_path / "evil.db", cache=tmp_path / "cache") as address,
+        viewing.visits(browser, address) as come,
+    ):
+        visitor = come()
+        here = visitor.page.locator("main a[href^='/run/']").first.get_attribute("href")
+        for place in ("", "/decisions", "/settings", "/episode/1", "/decision/1/0/0"):
+            visitor.open(here + place)
+            assert visitor.page.locator("main script, main img[src=x]").count() == 0
+            assert visitor.page.evaluate("document.title") != "broken"
