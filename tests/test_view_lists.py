@@ -207,9 +207,17 @@ def test_a_run_that_goes_on_says_how_far_it_is_and_what_it_waits_for(shelf):
     began = datetime.fromisoformat(went.started).timestamp()
     [done, rest] = run_page.standing(live, run.decisions, began + 90)
     assert (done, rest) == ("18 of about 27 decisions", "about 90.0 s left")
+    bought = {"prices": {"a": {}}, "budget": {"money": 5}}
+    assert run_page.standing(live._replace(config=bought), run.decisions, began)[1:] == [
+        "about 0 of money still to spend",
+        "5 of the budget left",
+    ]
     alone = live._replace(games=[game._replace(episodes=[pending])])
     assert run_page.standing(alone, run.decisions, 0.0) == ["18 of about 9 decisions"]
-    assert run_page.waiting(live, began, began + 5) == ""
-    why = run_page.waiting(live, began, began + 35)
-    assert why.startswith("nothing new for 35.0 s: public_goods, episode 1 waits for a reply of")
-    assert run_page.waiting(progress, began, began + 35) == ""
+    assert [*run_page.waiting(live, {}, 5)] == []
+    flights = {("vllm/qwen3", "public_goods/player_0"): 2}
+    assert [*run_page.waiting(live, flights, 35)] == [
+        "nothing new for 35.0 s in public_goods, episode 1: 2 calls not answered yet "
+        "(vllm/qwen3 for public_goods/player_0)"
+    ]
+    assert [*run_page.waiting(progress, flights, 35)] == []

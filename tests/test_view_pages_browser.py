@@ -104,6 +104,22 @@ def test_hostile_text_does_nothing_and_long_text_comes_in_pieces(visit, path, tm
     assert (tmp_path / "raw.txt").read_text("utf-8") == text
 
 
+def test_labels_are_put_on_with_the_keyboard_and_narrow_the_list(visit):
+    visitor = visit()
+    page = visitor.page
+    visitor.open(f"{visitor.run}/decision/1/0/0")
+    page.locator("#labels summary").press("Enter")
+    page.locator("#label-words").press_sequentially("odd, kind")
+    page.locator("#label-note").press_sequentially("It gives.")
+    page.locator("#label-note").press("Enter")
+    expect(page.locator("#labels")).to_have_attribute("open", "")
+    expect(page.locator("#label-words")).to_have_value("odd, kind")
+    visitor.open(f"{visitor.run}/decisions")
+    page.get_by_role("checkbox", name="kind").check()
+    expect(page.locator("#list [role=status]")).to_contain_text("1 decision of")
+    expect(page.locator("#list td .label").first).to_have_text("odd")
+
+
 @pytest.mark.parametrize("how", [{}, {"viewport": {"width": 390, "height": 844}}])
 def test_an_evacuation_is_a_film_of_at_most_two_screens(visit, how):
     visitor = visit(**how)
@@ -131,4 +147,7 @@ def test_everybody_can_read_the_pages(visit, how):
         "settings",
     ):
         visitor.open(f"{visitor.run}/{place}")
+        visitor.page.evaluate(
+            "document.querySelectorAll('details').forEach((d) => (d.open = true))"
+        )
         assert visitor.problems() == [], place

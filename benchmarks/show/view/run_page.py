@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,7 @@ from llm_games.rounds import Rounds
 DEFAULT = "as they are"
 QUIET, TELLING = 10.0, 5.0
 """Seconds without news after which a run waits, and after which a rest can be told."""
-MOST_RUNNING = 5
+MOST_LISTED = 5
 EPISODES = 500
 """Episodes that are listed on a game's page."""
 
@@ -138,7 +138,7 @@ def run(run: RunFile) -> Context:
     with run.records() as records:
         progress = run_progress(records)
         warned = [*warnings(progress, run.path), *_changed(records)]
-        guests = records.guests()
+        guests, flights = records.guests(), records.in_flight()
         branches = [game for game in read_games(records) if game.planned.get("branch")]
         points = [game.planned["branch"] for game in branches]
         outcomes_of = [outcome for game in branches for outcome in branch_outcomes(game)]
@@ -151,7 +151,7 @@ def run(run: RunFile) -> Context:
         "facts": facts(progress, run.path, guests),
         "warnings": warned,
         "standing": standing(progress, run.decisions, time.time()),
-        "waiting": waiting(progress, run.changed(), time.time()),
+        "waiting": [*waiting(progress, flights, time.time() - run.changed())],
         "points": points,
         "branched": branch_table(outcomes_of) if points else None,
         "lines": list(_lines(run.decisions, progress.games)),
@@ -189,7 +189,9 @@ def standing(progress: RunProgress, decisions: Decisions, seconds_now: float) ->
             words.append(f"about {seconds(passed * (expected - done) / recent)} left")
     money = float(progress.spent.total.money)
     if progress.priced and done:
-        words.append(f"about {money * (expected - done) / done:,.4g} of money left to spend")
+        words.append(f"about {money * (expected - done) / done:,.4g} of money still to spend")
+        if limit := (progress.config.get("budget") or {}).get("money"):
+            words.append(f"{float(limit) - money:,.4g} of the budget left")
     return words
 
 
@@ -203,19 +205,24 @@ def _longest(game: GameProgress) -> float:
     return rules.players * length if length else math.nan
 
 
-def waiting(progress: RunProgress, changed: float, seconds_now: float) -> str:
-    """What a live run is waiting for, where nothing has come for a while; "" else."""
-    still = seconds_now - changed
+def waiting(
+    progress: RunProgress, flights: Mapping[tuple[str, str], int], still: float
+) -> Iterator[str]:
+    """What a live run waits for where nothing has come for `still` seconds, and why."""
     if progress.state != "live" or still < QUIET:
-        return ""
+        return
+    calls = [f"{model} for {seat or 'a greeting'}" for model, seat in flights]
     running = [row for game in progress.games for row in game.episodes if row.status == "running"]
-    listed = [f"{row.game.label}, episode {row.number}" for row in running[:MOST_RUNNING]]
-    asked = ", ".join(dict.fromkeys(name for row in running for name in row.seats)) or "nobody"
-    rest = f" and {len(running) - MOST_RUNNING} more" if len(running) > MOST_RUNNING else ""
-    return (
-        f"nothing new for {seconds(still)}: {'; '.join(listed) or 'no episode'}{rest} "
-        f"{'waits' if len(running) == 1 else 'wait'} for a reply of {asked}"
-    )
+    where = [f"{row.game.label}, episode {row.number}" for row in running]
+    for listed in (calls, where):
+        if len(listed) > MOST_LISTED:
+            listed[MOST_LISTED:] = [f"{len(listed) - MOST_LISTED} more"]
+    count = sum(flights.values())
+    why = f"{counted(count, 'call')} not answered yet ({'; '.join(calls)})" if calls else ""
+    failures = progress.spent.total.failures
+    tries = f"{counted(failures, 'try', 'tries')} failed so far" if failures else ""
+    reasons = ", ".join(filter(None, (why, tries))) or "nobody asked a model"
+    yield f"nothing new for {seconds(still)} in {'; '.join(where) or 'any episode'}: {reasons}"
 
 
 def _lines(decisions: Decisions, games: Sequence[GameProgress]) -> Iterator[GameLine]:
