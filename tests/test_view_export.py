@@ -119,6 +119,17 @@ def test_a_folder_that_is_not_empty_or_a_full_disk_is_a_clear_error(path, tmp_pa
     assert not (tmp_path / "new").exists()
 
 
+def test_the_command_takes_one_run_and_says_where_the_pages_are(path, tmp_path, llm_games):
+    out = tmp_path / "pages"
+    assert llm_games("view", path.parent, "--export", out)[0] == 2
+    code, _, said = llm_games("view", path, path, "--export", out)
+    assert (code, "--export takes one run: give its .db file" in said) == (2, True)
+    assert not out.exists()
+    code, _, said = llm_games("view", path, "--export", out)
+    assert (code, f"{out / 'index.html'}: " in said.replace("\n", "")) == (0, True)
+    assert (out / "index.html").is_file()
+
+
 @pytest.mark.long
 def test_from_disk_the_list_leads_to_decisions_with_all_their_texts(visit, path):
     visitor = visit()
