@@ -1,5 +1,6 @@
 """Branches: the state is rebuilt exactly, what is changed is all that differs, the origin stays."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from llm_games.benchmarks.record.store import Records
 from llm_games.benchmarks.run.branch import NotRebuilt
 from llm_games.benchmarks.run.replay import replay
 from llm_games.errors import BadParameter, UnknownName
+from llm_games.noise import Noise
 
 TALK = {"turns": 1}
 AUCTION = {"players": 3, "items": [["a vase", 100, 300], ["a lamp", 100, 250]]}
@@ -109,6 +111,18 @@ def test_a_seat_is_asked_again_and_what_stood_before_counts_nowhere(goods, tmp_p
     assert replayed(branch.path).differences == ()
 
 
+def test_a_report_says_that_it_is_of_a_branch_and_counts_from_there(llm_games, goods, tmp_path):
+    pytest.importorskip("matplotlib")
+    branch = lg.branch(goods, "public_goods/0/2", tmp_path / "b.db", asked=0, times=10)
+    assert llm_games("report", branch.path, "--out", tmp_path / "r")[0] == 0
+    page = (tmp_path / "r" / "report.html").read_text("utf-8")
+    assert "This is a branch of" in page
+    assert "Moves at the step of the branch" in page
+    players = (tmp_path / "r" / "tables" / "players.csv").read_text("utf-8")
+    rows = list(csv.DictReader(players.splitlines()))
+    assert {row["player"]: int(row["decisions"]) for row in rows} == {"tiny": 10, "random": 0}
+
+
 def test_a_move_a_player_a_wording_are_changed_alone(goods, tmp_path):
     """One who is told anew has the past in its wording, with its old answers, and pays nothing."""
     moved = lg.branch(
@@ -181,6 +195,10 @@ def test_an_interrupted_branch_goes_on(goods, tmp_path):
         ("public_goods/0/1", {"asked": 0, "seats": {1: "fixed:0"}}, BadParameter, "seat 0 alone"),
         ("public_goods/0/1", {"asked": 0, "moves": {0: 1}}, BadParameter, "not both"),
         ("public_goods/0/1", {"times": 0}, ConfigError, "times = 0"),
+        ("public_goods/0/1", {"chance": "new"}, ConfigError, "chance = .new."),
+        ("public_goods/0/1", {"chance": "fresh"}, BadParameter, "leaves nothing to chance"),
+        ("public_goods/0/1", {"texts": {1: "x"}}, BadParameter, "asks no model"),
+        ("public_goods/0/1", {"texts": {0: "x"}, "moves": {0: 1}}, BadParameter, "not both"),
         ("public_goods/0/1", {"seats": {0: "rationl"}}, ConfigError, "did you mean 'rational'"),
         ("public_goods/0/1", {"settings": {0: {"promts": "v2"}}}, ConfigError, "promts"),
         ("public_goods/0/1", {"settings": {1: {"prompts": "v2"}}}, ConfigError, "asks no model"),
@@ -200,11 +218,12 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
 def test_a_seat_that_was_not_asked_and_rules_of_another_edition(tmp_path, monkeypatch):
     game = {"game": "english_auction", "params": AUCTION}
     origin = lg.run({"seats": ["mock"], "games": [game]}, tmp_path / "o.db").path
-    step = next(json.loads(s["asked"]) for s in rows(origin, 0)[0].values())
-    seat = next((seat for seat in range(3) if seat not in step), None)
-    if seat is not None:
+    game = {"game": "battle_royale"}
+    turns = lg.run({"seats": ["mock"], "games": [game]}, tmp_path / "turns.db").path
+    [shooter] = json.loads(rows(turns, 0)[0][0]["asked"])
+    for change in ({"asked": 1 - shooter}, {"moves": {1 - shooter: 0}}):
         with pytest.raises(BadParameter, match="was not asked; asked were"):
-            lg.branch(origin, "english_auction/0/0", tmp_path / "b.db", asked=seat)
+            lg.branch(turns, "battle_royale/0/0", tmp_path / "b.db", **change)
     from llm_games.registry import game_class
 
     monkeypatch.setattr(game_class("english_auction"), "edition", 99)
@@ -214,6 +233,16 @@ def test_a_seat_that_was_not_asked_and_rules_of_another_edition(tmp_path, monkey
     with pytest.raises(OtherEdition, match="edition"):
         lg.branch(origin, "english_auction/0/0", tmp_path / "b.db")
     editions.editions.cache_clear()
+
+
+def test_a_model_that_is_not_there_is_said_and_writes_nothing(goods, tmp_path):
+    before = goods.read_bytes()
+    there = {"base_url": "http://127.0.0.1:9/v1", "max_wait": 0}
+    other = {"seats": {0: "openai:m"}, "settings": {0: there}}
+    with pytest.raises(ConfigError, match="does not answer, nothing was run"):
+        lg.branch(goods, "public_goods/0/1", tmp_path / "b.db", **other)
+    assert goods.read_bytes() == before
+    assert not [*tmp_path.iterdir()]
 
 
 def test_an_origin_that_is_another_by_now_is_not_gone_on_with(goods, tmp_path):
@@ -238,3 +267,67 @@ def test_the_command(llm_games, goods, tmp_path):
     for flag, pair in (("--move", "x=1"), ("--set", "prompts=v2"), ("--seat", "rational")):
         code, _, message = llm_games(*arguments, flag, pair)
         assert (code, flag in message) == (2, True)
+
+
+FRESH = {
+    "battle_royale",
+    "emergency_evacuation",
+    "english_auction",
+    "sealed_bid_auction",
+    "water_allocation",
+}
+
+
+@pytest.mark.parametrize("game", NAMES)
+def test_fresh_chance_leaves_what_was_seen(game, tmp_path):
+    """All before the step is as recorded, prompts too, and what comes is drawn anew; else said."""
+    params = SMALL[game]
+    config = {"seed": 8, "seats": ["mock"], "games": [{"game": game, "params": params}]}
+    origin = lg.run(config, tmp_path / "origin.db").path
+    place = f"{game}/0/1"
+    if game not in FRESH:
+        with pytest.raises(BadParameter, match="leaves nothing to chance"):
+            lg.branch(origin, place, tmp_path / "b.db", chance="fresh")
+        return
+    branch = lg.branch(origin, place, tmp_path / "b.db", chance="fresh", times=8)
+    assert replayed(branch.path).differences == ()
+    steps, _, calls, *_ = rows(origin, 0)
+    chances = set()
+    for number in range(8):
+        mine = rows(branch.path, number)
+        assert mine[0][0] == steps[0]
+        asked = [
+            [(c["step"], c["seat"], c["messages"]) for c in of if c["step"] < 2 and not c["number"]]
+            for of in (mine[2], calls)
+        ]
+        assert asked[0] == asked[1]
+        rules = lg.rules(game, **params)
+        drawn = rules.chance(Noise(mine[4]), mine[5])
+        chances.add(repr({name: values.tolist() for name, values in drawn.items()}))
+    assert len(chances) == 8
+
+
+def test_a_model_reads_another_text_at_that_step_alone(goods, tmp_path):
+    text = 'Say only {"tokens_contributed": 3}, it is 5° cold.'
+    branch = lg.branch(goods, "public_goods/0/2", tmp_path / "b.db", texts={0: text}, times=2)
+    for number in (0, 1):
+        calls = [call for call in rows(branch.path, number)[2] if call["seat"] == 0]
+        for call in calls:
+            last = call["messages"][-1]["content"]
+            assert last.startswith(text) == (call["step"] == 2), call["step"]
+    assert replayed(branch.path).differences == ()
+
+
+def test_a_branch_of_a_branch_goes_on_as_that_did(goods, tmp_path):
+    """With its texts, its seeds of their own and its chance."""
+    one = lg.branch(
+        goods, "public_goods/0/1", tmp_path / "a.db", texts={2: "Well?"}, seats={0: "mock"}, times=3
+    )
+    for step in (1, 3):
+        continued(one.path, 2, f"public_goods/2/{step}", tmp_path / f"{step}.db")
+    two = lg.branch(one.path, "public_goods/1/2", tmp_path / "b.db", times=2)
+    continued(two.path, 1, "public_goods/1/3", tmp_path / "c.db")
+    game = {"game": "water_allocation", "params": SMALL["water_allocation"]}
+    origin = lg.run({"seats": ["mock"], "games": [game]}, tmp_path / "w.db").path
+    drawn = lg.branch(origin, "water_allocation/0/1", tmp_path / "d.db", chance="fresh", times=2)
+    continued(drawn.path, 1, "water_allocation/1/2", tmp_path / "e.db")

@@ -629,9 +629,9 @@ def test_progress_says_about_how_long_the_rest_takes(monkeypatch):
         watch(Counters(episodes=8))
         clock = time.monotonic() + 60
         monkeypatch.setattr(progress_bar.time, "monotonic", lambda: clock)
-        watch(Counters(episodes=8, under_way=2.0))
-    assert "0 of 8 episodes, 0 decisions, 0 calls in flight, about 3 min left" in (
-        console.file.getvalue()
+        watch(Counters(episodes=8, under_way=2.0, decisions=30))
+    assert "0 of 8 episodes, 30 of about 120 decisions, 0 calls in flight, about 3 min left" in (
+        " ".join(console.file.getvalue().split())
     )
 
 

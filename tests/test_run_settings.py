@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 import llm_games as lg
-from llm_games.benchmarks.record.run_settings import HIDDEN, run_settings
+from llm_games.benchmarks.record.run_settings import HIDDEN, plain_changes, run_settings
 from llm_games.benchmarks.record.store import Records
 from llm_games.benchmarks.run.config import (
     BudgetSettings,
@@ -96,3 +96,19 @@ def test_seats_alike_are_one_line_and_no_secret_shows(run):
     assert lines["base_url"] == (whose, "https://host/v1")
     assert lines["extra_body.token"] == (whose, HIDDEN)
     assert lines["temperature"] == (whose, "0.5")
+
+
+def test_what_was_changed_in_a_branch_shows_no_secret():
+    changed = {
+        "base_url": f"https://host/v1?key={SECRET}",
+        "headers": {"X-Api-Key": SECRET, "X-Team": "us"},
+        "extra_body": {"token": SECRET},
+        "temperature": 0.5,
+    }
+    assert plain_changes(changed) == [
+        ("base_url", "https://host/v1"),
+        ("headers.X-Api-Key", HIDDEN),
+        ("headers.X-Team", "us"),
+        ("extra_body.token", HIDDEN),
+        ("temperature", "0.5"),
+    ]

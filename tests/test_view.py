@@ -39,6 +39,7 @@ from llm_games.benchmarks.show.view import search as searching
 from llm_games.benchmarks.show.view.decision_index import Decisions
 from llm_games.benchmarks.show.view.filter import BadFilter, Filter
 from llm_games.benchmarks.show.view.reading import key_of
+from llm_games.benchmarks.show.view.render import render
 from llm_games.benchmarks.show.view.run_shelf import Gone, NoSuchRun, RunFile, RunShelf
 from llm_games.benchmarks.show.view.search import Search, terms
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -581,6 +582,9 @@ def test_a_shelf_of_a_folder(copy, tmp_path):
         shelf.check()
         first = shelf.number()
         assert {run.path.name for run in shelf.runs()} == {"copy.db", "second.db"}
+        (tmp_path / "copy.labels.db").write_text("of a run")
+        assert [file.name for file in shelf.others()] == ["other.db", "others.db"]
+        assert "2 files are no runs: other.db, others.db" in render("runs", **run_page.runs(shelf))
         (one, _) = shelf.runs()
         assert shelf.run(one.id) is one
         assert re.fullmatch("[0-9a-f]{8}", one.id)

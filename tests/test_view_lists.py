@@ -10,6 +10,7 @@ import pytest
 from playing import each_row
 
 import llm_games as lg
+from llm_games.benchmarks.run.api import Results
 from llm_games.benchmarks.show.view import compare_page, list_page, run_page
 from llm_games.benchmarks.show.view.curve import curve, ticks
 from llm_games.benchmarks.show.view.filter import Filter
@@ -53,6 +54,28 @@ def test_the_list_of_runs_and_a_run(shelf):
     text = render("run", **shown)
     assert f"{shown['base']}/{line.worst.address}?" in text
     assert "No model has been asked" in text
+
+
+def test_the_list_has_what_each_run_scored_and_where_its_settings_differ(shelf):
+    runs = {run.path.stem: run for run in run_page.runs(shelf)["runs"]}
+    assert {setting for run in runs.values() for setting in run.differing} == {
+        "player rational",
+        "player random",
+        "seed 2",
+        "seed 3",
+    }
+    assert sorted(runs["b"].differing) == ["player random", "seed 2"]
+    found = run_page.runs(shelf, "SEED 3 public_goods")["runs"]
+    assert [run.path.stem for run in found] == ["c"]
+    address = f"/run/{runs['a'].id}/score"
+    assert f'data-src="{address}"' in render("runs", **run_page.runs(shelf))
+    scores = Results(runs["a"].path).scores["public_goods"]
+    shown = run_page.score(run_of(shelf, "a"))
+    assert shown["score"] in render("score", **shown)
+    assert float(shown["score"]) == pytest.approx(np.mean(scores), abs=0.06)
+    listed = render("runs", **run_page.runs(shelf))
+    assert f'class="n">{shown["score"]}</td>' in listed
+    assert f'data-src="{address}"' not in listed
 
 
 def test_scores_are_worked_out_once(shelf, monkeypatch):

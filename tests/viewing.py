@@ -20,7 +20,7 @@ NO_BROWSER = "no Chromium is installed: apt-get install chromium"
 
 
 @contextmanager
-def served(*paths, cache):
+def served(*paths, cache, budget=None):
     """Serve runs at a free port, with a folder for what is kept of them; give the address."""
     uvicorn = pytest.importorskip("uvicorn", reason="the extra serve is not installed")
     from llm_games.benchmarks.show.view.app import app
@@ -29,7 +29,9 @@ def served(*paths, cache):
 
     shelf = RunShelf(paths, cache)
     sock = listening(0)
-    config = uvicorn.Config(app(shelf, TOKEN), log_level="error", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        app(shelf, TOKEN, budget), log_level="error", timeout_graceful_shutdown=1
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
@@ -88,6 +90,7 @@ class Visitor:
 
     def problems(self):
         """Return what axe finds wrong with the page as it is now, and that it scrolls sideways."""
+        self.page.wait_for_load_state()  # its styles, too
         self.page.evaluate(AXE.read_text("utf-8") + ";0")
         found = self.page.evaluate(AXE_RUN)["violations"]
         told = [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]

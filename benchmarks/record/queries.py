@@ -128,12 +128,12 @@ class Records:
         """Return the decisions of an episode by step and seat."""
         return self._read(schema.DecisionRow, "WHERE episode = ?", episode)
 
-    def decided(self, episode: int, first: int = 0) -> list[tuple[int, int, int]]:
-        """Seats of an episode, how often each moved from `first` on, and the rules filled in."""
+    def decided(self, episode: int) -> list[tuple[int, int, int]]:
+        """Seats of an episode, how often each moved, in a branch anew, and the rules filled in."""
         has_phase = "phase" in self._columns(TABLES[schema.DecisionRow])
         moves = f"AND phase != '{schema.TALK}'" * has_phase
-        count = "SELECT seat, count(*), sum(broke) FROM decisions WHERE episode = ? AND step >= ?"
-        return self._rows(f"{count} {moves} GROUP BY seat", episode, first)
+        count = f"SELECT seat, count(*), sum(broke) FROM decisions WHERE {self._asked_here()}"
+        return self._rows(f"{count} AND episode = ? {moves} GROUP BY seat", episode)
 
     def attempts(self, episode: int, step: int | None = None) -> list[schema.AttemptRow]:
         """Return the completions of an episode, or of one of its steps, by step and seat."""
@@ -296,11 +296,11 @@ class Records:
         return next(filter(None, points), None)
 
     def _asked_here(self) -> str:
-        """Return the SQL condition of completions that a branch did not take from its origin."""
+        """Return the SQL condition of what a branch did not take from its origin."""
         if (point := self.branch_point) is None:
             return "TRUE"
         step, free = int(point["step"]), ", ".join(str(int(seat)) for seat in point["free"])
-        return f"(step > {step} OR (step = {step} AND attempts.seat IN ({free})))"
+        return f"(step > {step} OR (step = {step} AND seat IN ({free})))"
 
     def counted(self) -> dict[str, int]:
         """Return the tokens that servers counted, by seat as `spent` has them."""

@@ -228,7 +228,7 @@ class RecordedEpisode:
         """Read what was decided and asked for: in all, and by player."""
         total, of = Tally(), {name: Tally() for name in self.seats}
         point = self.planned.get("branch") or {"step": 0, "free": range(len(self.seats))}
-        for seat, decisions, filled in self.file.decided(self.row.id, point["step"]):
+        for seat, decisions, filled in self.file.decided(self.row.id):
             for tally in (total, of[self.seats[seat]]):
                 tally.decisions += decisions
                 tally.filled += filled

@@ -16,6 +16,8 @@ from llm_games.wrappers.clients.providers import ADAPTED, COMPATIBLE
 from llm_games.wrappers.clients.secrets import SECRETIVE, Secret
 
 HIDDEN, ABSENT = "(not shown)", "–"
+OWN = ("title", "seeds", "branch", "name", "chance")
+"""Settings that every run has for itself, or that say again what others say."""
 SECRETS_IN = ("headers", "extra_body")
 """Tables of settings in which names say that a value is secret."""
 _Path = tuple[str, ...]
@@ -45,19 +47,43 @@ class Setting(NamedTuple):
 
 def run_settings(*runs: Records) -> list[Setting]:
     """Return all settings of some runs, without secrets; seats with the same ones are one line."""
-    tables = [dict(_settings(run)) for run in runs]
+    return list(_lines([raw_settings(run) for run in runs], all_of_them=True))
+
+
+def raw_settings(run: Records) -> Mapping[tuple[str, ...], Any]:
+    """Return the settings of a run by their place, with what could be a secret."""
+    return dict(_settings(run))
+
+
+def plain_changes(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return names and values of some of a seat's settings, without secrets."""
+    leaves = [leaf for name, value in settings.items() for leaf in _flat(value, (name,))]
+    return [(".".join(path), _shown(path, value)) for path, value in leaves]
+
+
+def told_apart(runs: Sequence[Mapping[tuple[str, ...], Any]]) -> list[list[str]]:
+    """Return of each run, by its raw settings, what differs between them, without secrets."""
+    lines = [line for line in _lines(runs, all_of_them=False) if line.name.split(".")[0] not in OWN]
+    return [
+        [f"{line.name} {line.values[n]}" for line in lines if line.values[n] != ABSENT]
+        for n in range(len(runs))
+    ]
+
+
+def _lines(tables: Sequence[Mapping[tuple[str, ...], Any]], all_of_them: bool) -> Iterator[Setting]:
+    """Yield settings, or those that differ alone."""
     paths = dict.fromkeys(path for table in tables for path in table)
     lines: dict[tuple[str, str, tuple[str, ...], bool], list[int]] = {}
     for path in paths:
         raw = [table.get(path, ABSENT) for table in tables]
+        differs = any(value != raw[0] for value in raw)
+        if not (differs or all_of_them):
+            continue
         game, places, name = _places(path)
         values = tuple(_shown(path, value) for value in raw)
-        differs = any(value != raw[0] for value in raw)
         lines.setdefault((game, name, values, differs), []).extend(places)
-    return [
-        Setting(game, tuple(seats), name, values, differs)
-        for (game, name, values, differs), seats in lines.items()
-    ]
+    for (game, name, values, differs), seats in lines.items():
+        yield Setting(game, tuple(seats), name, values, differs)
 
 
 def _settings(run: Records) -> Iterator[tuple[_Path, Any]]:

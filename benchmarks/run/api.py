@@ -159,8 +159,10 @@ def branch(
     seats: Mapping[int, str] | None = None,
     settings: Mapping[int, Mapping[str, Any]] | None = None,
     moves: Mapping[int, Any] | None = None,
+    texts: Mapping[int, str] | None = None,
     asked: int | None = None,
     times: int = 1,
+    chance: str = "recorded",
     own: Mapping[str, Any] | None = None,
     use_cache: bool = True,
     **overrides: Any,
@@ -168,18 +170,27 @@ def branch(
     """Play on from a decision of a recorded run, with something changed; return it as a new run.
 
     `place` is ``LABEL/NUMBER/STEP``. By seat of that episode: `seats` are other players, `settings`
-    other ones of players that ask a model, `moves` what is done at that step in place of what was.
-    All before, and what others did at the step, stays as recorded; chance does, too. By default the
-    episode is played to its end; `asked`, a seat, decides at the step again and no more. The one of
-    ``times=1`` has the recorded seeds, more have new ones. `own` and overrides are as of `resume`.
-    The recorded run is left as it is. Raises OtherEdition, BadParameter, UnknownName, ConfigError:
-    it cannot be branched so; and as `run`.
+    other ones of players that ask a model, `moves` what is done at that step in place of what was,
+    `texts` what a model reads there in place of its last message. All before, and what others did
+    at the step, stays as recorded; chance does, too, but with ``chance="fresh"`` for what nobody
+    had seen. By default the episode is played to its end; `asked`, a seat, decides at the step
+    again and no more. The one of ``times=1`` has the recorded seeds, more have new ones. `own` and
+    overrides are as of `resume`. The recorded run is left as it is. Raises OtherEdition,
+    BadParameter, UnknownName, ConfigError: it cannot be branched so; and as `run`.
     """
     plan, path = branch_plan(
         db,
         place,
         new_db,
-        changes=Changes(seats or {}, settings or {}, moves or {}, asked, times),
+        changes=Changes(
+            seats=seats or {},
+            settings=settings or {},
+            moves=moves or {},
+            texts=texts or {},
+            asked=asked,
+            times=times,
+            chance=chance,
+        ),
         overrides=overrides,
         own=own or {},
     )

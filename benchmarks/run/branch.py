@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from llm_games.benchmarks.judge.branch_outcomes import step_regret
 from llm_games.benchmarks.record import schema
-from llm_games.benchmarks.record.checked_table import Episodes, Settings, checked
+from llm_games.benchmarks.record.checked_table import Episodes, Settings, Text, checked
 from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.record.editions import check_editions
 from llm_games.benchmarks.record.queries import Records
@@ -28,6 +28,7 @@ from llm_games.benchmarks.record.schema import EpisodeRow
 from llm_games.benchmarks.record.store import plain_action
 from llm_games.benchmarks.run.branch_point import BranchPoint
 from llm_games.benchmarks.run.config import SeatSettings, parse
+from llm_games.benchmarks.run.fresh_chance import fresh_seeds, settled_chance
 from llm_games.benchmarks.run.plan import PlannedGame, PlannedSeat, RunPlan, planned_seat
 from llm_games.benchmarks.run.resume import EpisodeRecord, planned, recalled
 from llm_games.errors import BadParameter, unknown
@@ -50,25 +51,31 @@ class NotRebuilt(StoreError):
 
 @dataclass(frozen=True)
 class Changes:
-    """What is other in a branch, by seat of the episode: players, their settings, moves.
+    """What is other in a branch: for Python, the command line and the form of a page.
 
-    `asked`: the one seat that decides at the step again, after which the branch ends; None: the
-    episode is played to its end. More than one of `times` have seeds of their own, all fresh.
+    By seat of the episode: players, their settings, moves, and texts, which a model reads at the
+    step in place of the last message. `asked`: the one seat that decides at the step again, after
+    which the branch ends; None: the episode is played to its end. More than one of `times` have
+    seeds of their own, all fresh. Chance is as ``recorded``, or ``fresh`` as far as it was not out.
     """
 
     seats: Mapping[int, str] = field(default_factory=dict)
     settings: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     moves: Mapping[int, Any] = field(default_factory=dict)
+    texts: Mapping[int, str] = field(default_factory=dict)
     asked: int | None = None
     times: int = 1
+    chance: str = "recorded"
 
     @property
     def changed(self) -> list[int]:
         return sorted({*self.seats, *self.settings})
 
 
-class _Times(Settings):
+class _Choices(Settings):
     times: Episodes
+    chance: Literal["recorded", "fresh"]
+    texts: dict[int, Text]
 
 
 def place_of(text: str) -> tuple[str, int, int]:
@@ -88,7 +95,8 @@ def branched(
     Raises OtherEdition, NotRebuilt, BadParameter, UnknownName, ConfigError: it cannot be.
     """
     label, number, step = place_of(place)
-    checked(_Times, {"times": changes.times}, "branch")
+    plain = {name: getattr(changes, name) for name in _Choices.model_fields}
+    checked(_Choices, plain, "branch")
     with Records.open_readonly(path) as records:
         check_editions(records)
         plan = planned(records)
@@ -97,6 +105,10 @@ def branched(
         origin = _Origin(records, row, game, step)
         origin.check(changes)
         seats = origin.seats(changes, {**objects})
+        seeds, given = [row.seed] * changes.times, row.given or {}
+        if changes.chance == "fresh":
+            seeds = fresh_seeds(row.seed, step, changes.times)
+            given = settled_chance(row.rules(), origin.table, row.given, seeds)
         point = BranchPoint(
             origin=os.path.relpath(path, folder),
             run=run_digest(records),
@@ -106,10 +118,13 @@ def branched(
             rows=rows_digest(records, row, step),
             free=origin.free(changes),
             moves={str(seat): plain_action(a) for seat, a in origin.moves(changes).items()},
+            texts=origin.texts(changes),
             changed=changes.changed,
             changes=origin.named(changes),
             hushed=origin.hushed,
             fresh=changes.times > 1,
+            numbers=origin.numbers,
+            chance=changes.chance,
             once=changes.asked is not None,
             recalled=origin.recalled(),
             limit=origin.limit,
@@ -119,11 +134,11 @@ def branched(
         update={
             "params": row.params,
             "seats": seats,
-            "seeds": [row.seed] * changes.times,
+            "seeds": seeds,
             "max_steps": step + 1 if point.once else point.limit,
             "order": "fixed",
             "series": False,
-            "given": row.given or {},
+            "given": given,
             "prolonged": [],
             "branch": point,
         }
@@ -168,6 +183,7 @@ class _Origin:
         self.players = [game.seats[position] for position in row.seating]
         point = game.branch
         self.limit = game.max_steps if point is None else point.limit
+        self.numbers = [] if point is None else [*point.numbers, *[row.number] * point.fresh]
         speakers = {place.seat for place, d in self.record.decisions.items() if d.phase}
         silent = set(point.hushed if point else ())
         self.hushed = [
@@ -202,25 +218,28 @@ class _Origin:
         asked = self.record.steps[self.step].asked
         players = len(self.players)
         again = [] if changes.asked is None else [changes.asked]
-        for seat in (*changes.changed, *changes.moves, *again):
+        for seat in (*changes.changed, *changes.moves, *changes.texts, *again):
             if not 0 <= seat < players:
                 raise BadParameter(f"{self.place}: there is no seat {seat}, but 0 to {players - 1}")
-        for seat in (*changes.moves, *again):
+        for seat in (*changes.moves, *changes.texts, *again):
             if seat not in asked:
                 were = ", ".join(map(str, asked))
                 raise BadParameter(f"{self.place}: seat {seat} was not asked; asked were: {were}")
-        if again and {*changes.changed, *changes.moves} - {*again}:
+        if again and {*changes.changed, *changes.moves, *changes.texts} - {*again}:
             raise BadParameter(f"seat {changes.asked} alone is asked again: change only that one")
-        if both := {*changes.moves} & {*again}:
+        if both := {*changes.moves} & {*again, *changes.texts}:
             raise BadParameter(f"seat {both.pop()} is asked again, or makes a move: not both")
 
     def free(self, changes: Changes) -> list[int]:
         asked = self.record.steps[self.step].asked
         if changes.asked is not None:
             return [changes.asked]
-        if not changes.changed and not changes.moves:
-            return list(asked)
-        return [s for s in asked if s in changes.changed and s not in changes.moves]
+        if not (changes.changed or changes.moves or changes.texts):
+            point = self.game.branch
+            again = point.free if point and point.step == self.step else asked
+            return [seat for seat in asked if seat in again]
+        others = {*changes.changed, *changes.texts} - {*changes.moves}
+        return [seat for seat in asked if seat in others]
 
     def moves(self, changes: Changes) -> dict[int, Action]:
         """BadParameter: a move that is not legal there."""
@@ -249,6 +268,12 @@ class _Origin:
             raw |= changes.settings.get(seat, {})
             settings = checked(SeatSettings, raw, location)
             seats[seat] = planned_seat(defaults, settings, {}, objects)
+        for seat in changes.texts:
+            if not seats[seat].asks:
+                player = seats[seat].name
+                raise BadParameter(
+                    f"{self.place}, seat {seat}: {player} asks no model, and reads none"
+                )
         return seats
 
     def named(self, changes: Changes) -> dict[str, dict[str, Any]]:
@@ -260,7 +285,15 @@ class _Origin:
             named.setdefault(str(seat), {}).update(settings)
         for seat, move in changes.moves.items():
             named.setdefault(str(seat), {})["move"] = move
+        for seat, text in changes.texts.items():
+            named.setdefault(str(seat), {})["text"] = text
         return named
+
+    def texts(self, changes: Changes) -> dict[str, str]:
+        point = self.game.branch
+        read = point.texts.items() if point else ()
+        before = {at: text for at, text in read if int(at.partition("/")[0]) <= self.step}
+        return before | {f"{self.step}/{seat}": text for seat, text in changes.texts.items()}
 
     def recalled(self) -> dict[str, list[list[Any]]]:
         rows = {(row.game.id, row.number): row for row in self.records.episodes()}

@@ -33,7 +33,7 @@ from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow
 from llm_games.benchmarks.record.store import Store, plain_action, timestamp
 from llm_games.benchmarks.run.batches import Batch, batches
 from llm_games.benchmarks.run.branch import Past, PastClient
-from llm_games.benchmarks.run.branch_point import BranchSeat
+from llm_games.benchmarks.run.branch_point import BranchSeat, Retelling
 from llm_games.benchmarks.run.plan import PlannedGame, RunPlan, check, players
 from llm_games.benchmarks.run.resume import EpisodeRecord, recalled
 from llm_games.errors import LLMGamesError
@@ -554,11 +554,14 @@ class _Record(EpisodeRecord):
 
 
 class _RecordingClient(Layer):
-    def __init__(self, client: Client, records: Mapping[int, _Record]) -> None:
+    def __init__(
+        self, client: Client, records: Mapping[int, _Record], retelling: Retelling
+    ) -> None:
         super().__init__(client)
-        self.records = records
+        self.records, self.retelling = records, retelling
 
     async def complete(self, request: Request) -> Completion:
+        request = self.retelling.told(request)
         return await self.records[request.who.episode].call(self.client, request)
 
 
@@ -566,7 +569,7 @@ def _recording(policy: Policy, records: Mapping[int, _Record], past: Past | None
     if isinstance(policy, LLMPolicy):
         policy = copy.copy(policy)
         client = policy.client if past is None else PastClient(policy.client, past)
-        policy.client = _RecordingClient(client, records)
+        policy.client = _RecordingClient(client, records, Retelling(past.point if past else None))
     return policy
 
 

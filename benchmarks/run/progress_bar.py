@@ -14,6 +14,7 @@ from rich.text import Text
 from llm_games.benchmarks.run.conduct import Counters, Watcher
 from llm_games.wrappers.clients.retry import WORTH_TELLING
 
+SURE = 0.02  # of a run has to be over, to tell how many decisions there will be
 TELLING = 5.0  # seconds after which a run says how long it will about take
 
 
@@ -56,7 +57,8 @@ def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
             if not bar.disable:
                 calls = f"{counters.in_flight:,} call{'s' * (counters.in_flight != 1)}"
                 done = f"{counters.played:,} of {counters.episodes:,} episodes, "
-                done += f"{counters.decisions:,} decisions, {calls} in flight"
+                planned = _planned(counters) if first == 0 else ""
+                done += f"{counters.decisions:,}{planned} decisions, {calls} in flight"
                 done += f", {counters.broke:,} rule breaks" * bool(counters.broke)
                 left = counters.episodes - done_episodes, done_episodes - first
                 done += _rest(*left, time.monotonic() - began)
@@ -64,6 +66,12 @@ def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
                 bar.update(task, description=done)
 
         yield watch
+
+
+def _planned(counters: Counters) -> str:
+    """Say of how many decisions, to judge by the part of the run that is over."""
+    part = (counters.played + counters.under_way) / max(counters.episodes, 1)
+    return f" of about {counters.decisions / part:,.0f}" if part > SURE else ""
 
 
 def _rest(left: float, done: float, seconds: float) -> str:

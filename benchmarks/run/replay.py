@@ -18,7 +18,7 @@ from llm_games.benchmarks.record import schema
 from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.record.editions import check_editions
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.run.branch_point import BranchSeat
+from llm_games.benchmarks.run.branch_point import BranchSeat, Retelling
 from llm_games.benchmarks.run.conduct import rows_of, void_reason
 from llm_games.benchmarks.run.plan import PlannedGame, PlannedSeat, RunPlan
 from llm_games.benchmarks.run.resume import EpisodeRecord, planned, recalled
@@ -167,7 +167,7 @@ class _ReplayTable:
 
     async def complete(self, request: Request) -> Completion:
         assert self.episode is not None
-        return self.episode.complete(request)
+        return self.episode.complete(self.episode.retelling.told(request))
 
     async def close(self) -> None: ...
 
@@ -190,6 +190,7 @@ class _Rerun(EpisodeRecord):
                 notes = self.notes.setdefault(DecisionPlace(note.step, note.seat), [])
                 notes.append([note.kind, note.content])
         self.recalled = recalled(self.game, records, row, table.episodes)
+        self.retelling = Retelling(self.game.branch)
         seats = self.game.seats
         self.user_seats = {i for i, k in enumerate(row.seating) if seats[k].is_users_policy}
         self.mismatches: list[Mismatch] = []

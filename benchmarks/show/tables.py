@@ -148,7 +148,9 @@ def _results(games: Sequence[GameResult], overall: MeanCell | None) -> ResultTab
     done = [(game.game, game.scores) for game in games if game.episodes.get("done")]
     if without := lacking(done):
         notes.append(f"No overall: these formulas have no score for {', '.join(without)}.")
-    if not measures and not any(game.scores for game in games):
+    if games and not any(game.episodes.get("done") for game in games):
+        notes.append("No episode has ended yet.")
+    elif not measures and not any(game.scores for game in games):
         notes.append("No paper's score or measure is defined for what was played.")
     return ResultTable(heads, rows, foot=foot, note="\n".join(notes), beside=aside)
 
@@ -207,9 +209,11 @@ def branch_table(outcomes: Sequence[SeatOutcome]) -> ResultTable:
     for seat in outcomes:
         before = seat.recorded
         name = f"{seat.seat} ({seat.player})"
-        rows.append([name, "recorded", before["words"], None, before["regret"], before["payoff"]])
+        rows.append(
+            [name, "recorded", _begun(before["words"]), None, before["regret"], before["payoff"]]
+        )
         for share in seat.moves:
-            rows.append([name, "branch", share.words, share.count, share.regret, None])
+            rows.append([name, "branch", _begun(share.words), share.count, share.regret, None])
         times = sum(share.count for share in seat.moves)
         rows.append([name, "branch", "all", times, None, seat.payoff])
     heads = columns("seat, in, move", "times", ">")

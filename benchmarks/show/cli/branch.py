@@ -12,7 +12,7 @@ from llm_games.benchmarks.show.cli import common
 from llm_games.benchmarks.show.cli import run as running
 from llm_games.benchmarks.show.cli.common import console, say, value, values_of
 
-EXAMPLES = {"--seat": "0=rational", "--set": "0.prompts=v2", "--move": "0=6.50"}
+EXAMPLES = {"--seat": "0=rational", "--set": "0.prompts=v2", "--move": "0=6.50", "--text": "0=..."}
 
 
 def branch(
@@ -33,10 +33,17 @@ def branch(
         list[str] | None,
         value("SEAT=MOVE", "what a seat does at that step in place of what it did", "--move"),
     ] = None,
+    texts: Annotated[
+        list[str] | None,
+        value("SEAT=TEXT", "what a model reads there in place of its last message", "--text"),
+    ] = None,
     asked: Annotated[
         int | None, value("SEAT", "only ask this seat again, and play no further", "--ask")
     ] = None,
     times: Annotated[int, value("K", "episodes; more than one have seeds of their own")] = 1,
+    chance: Annotated[
+        str, value("WHICH", "recorded, or fresh: what nobody had seen is drawn anew")
+    ] = "recorded",
     new_db: Annotated[Path | None, value("FILE", "a new file for the branch", "--db")] = None,
     cache: running.CacheFile = None,
     no_cache: running.NoCache = False,
@@ -54,14 +61,25 @@ def branch(
 ) -> None:
     """Play on from a decision of a recorded run, with something changed, as a run of its own.
 
-    All before that step, what others did at it, and chance stay as recorded. The run is left alone.
+    All before that step, what others did at it, and by default chance, stay as recorded. The run is
+    left alone.
     """
     from llm_games.benchmarks.run.api import Results, branch_plan
     from llm_games.benchmarks.run.branch import Changes
     from llm_games.benchmarks.run.conduct import start
 
-    seats = {seat: str(spec) for seat, spec in _by_seat("--seat", players).items()}
-    changes = Changes(seats, _settings(assigned), _by_seat("--move", moves), asked, times)
+    specs = _by_seat("--seat", values_of("--seat", players))
+    changes = Changes(
+        seats={seat: str(spec) for seat, spec in specs.items()},
+        settings=_settings(assigned),
+        moves=_by_seat("--move", values_of("--move", moves)),
+        texts=_by_seat(
+            "--text", {s: t for s, _, t in (pair.partition("=") for pair in texts or ())}
+        ),
+        asked=asked,
+        times=times,
+        chance=chance,
+    )
     costs = running.costs(context)
     plan, path = branch_plan(db, place, new_db, changes=changes, overrides=costs, own={})
     if dry_run:
@@ -79,16 +97,14 @@ def branch(
     raise Exit(0)
 
 
-def _by_seat(flag: str, pairs: list[str] | None) -> dict[int, Any]:
+def _by_seat(flag: str, values: dict[str, Any]) -> dict[int, Any]:
     from llm_games.benchmarks.record.checked_table import ConfigError
 
-    values = {}
-    for seat, text in values_of(flag, pairs).items():
+    for seat in values:
         if not (seat.isascii() and seat.isdigit()):
             form = f"write SEAT=VALUE, such as {EXAMPLES[flag]}"
             raise ConfigError(f"{flag} {seat}=...: {form}")
-        values[int(seat)] = text
-    return values
+    return {int(seat): value for seat, value in values.items()}
 
 
 def _settings(pairs: list[str] | None) -> dict[int, dict[str, Any]]:

@@ -22,6 +22,10 @@ def view(
     port: Annotated[
         int | None, value("N", "port to listen on; 0 takes any free one", min=0, max=65535)
     ] = None,
+    budget: Annotated[
+        float | None,
+        value("X", "money for models that branches from its pages ask; without it none is", min=0),
+    ] = None,
     open_it: Annotated[bool, Option("--open/--no-open", help="open the page in a browser")] = True,
     export: Annotated[
         Path | None, value("FOLDER", "write the pages of a run as files that open without a server")
@@ -30,7 +34,8 @@ def view(
     """Show runs in a browser: every decision, what was said and what would have been better.
 
     The first line that is printed is the address, with a token that lets in. Runs are only read,
-    also while they grow; the page is served to this machine alone. Ctrl-C ends it.
+    also while they grow; the page is served to this machine alone. Ctrl-C ends it. A branch from a
+    page asks a model that costs only with a budget, after its estimated price was agreed to.
     """
     if export is not None:
         _export(paths or [], export)
@@ -44,6 +49,8 @@ def view(
         problems = [why for run in runs if (why := run.why())]
         for why in problems:
             say(f"not shown: {why}")
+        for file in shelf.others():
+            say(f"not shown: {file} is no run")
         folders = ", ".join(map(str, shelf.paths))
         count = len(runs) - len(problems)
         shown = counted(count, "run") if count else "no run yet"
@@ -53,7 +60,7 @@ def view(
 
             webbrowser.open(address)
 
-    serve(paths or [Path()], port, ready)
+    serve(paths or [Path()], port, ready, budget)
     if threading.active_count() > 1:  # a page is still being made, which nobody waits for
         os._exit(0)  # nothing is written but what is kept for the next time, whole or not at all
 

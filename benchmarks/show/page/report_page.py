@@ -21,6 +21,7 @@ from llm_games.baselines.players import handed
 from llm_games.baselines.regret import caveats, claimed
 from llm_games.baselines.seat_rotation import uneven
 from llm_games.benchmarks.judge import talk_measures
+from llm_games.benchmarks.judge.branch_outcomes import branch_outcomes
 from llm_games.benchmarks.judge.compare import Comparisons, compare
 from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.paper import (
@@ -52,6 +53,7 @@ from llm_games.benchmarks.show.page.drawer import Drawer, undrawn
 from llm_games.benchmarks.show.page.links import Links
 from llm_games.benchmarks.show.page.parts import Parts, ReportIncomplete
 from llm_games.benchmarks.show.page.skill_tables import skill_grid
+from llm_games.benchmarks.show.tables import branch_table
 from llm_games.errors import BadParameter, unknown
 from llm_games.files import write_whole
 from llm_games.version import __version__
@@ -299,6 +301,8 @@ class RunPart:
         self.games = [self._game(f"{name}-{i}", game) for i, game in enumerate(run.games)]
         self.scores = page.table("The table of scores", self._scores)
         table, grids = page.table, page_tables
+        outcomes = chain.from_iterable(map(branch_outcomes, run.games))
+        self.branched = table("The table of the branch", lambda: branch_table([*outcomes]))
         self.payoffs = table("The table of payoffs", partial(grids.payoff_grid, run))
         skill = partial(skill_grid, replace(run, games=alone))
         self.skill = table("The table of measures of skill", skill)
@@ -400,6 +404,10 @@ def _about(game: RecordedGame) -> str:
     return about + f" Seats are not worth the same: {why}." * bool(why)
 
 
+def _points(run: Run) -> list[Mapping[str, Any]]:
+    return [game.planned["branch"] for game in run.games if game.planned.get("branch")]
+
+
 def _facts(run: Run) -> list[tuple[str, str]]:
     file = run.file
     done = sum(row.status == "done" for row in run.rows)
@@ -408,6 +416,7 @@ def _facts(run: Run) -> list[tuple[str, str]]:
         ("made", file.created[:19].replace("T", " ") + " UTC"),
         ("llm-games", file.package),
         ("players", ", ".join(run.players)),
+        *(("branch of", point["origin"]) for point in _points(run)),
         *([("guests", ", ".join(map(str, guests)))] if (guests := file.guests()) else []),
         ("seed", str(file.config.get("seed", "–"))),
         ("episodes", f"{done} of {len(run.rows)} done"),
@@ -422,7 +431,11 @@ def _facts(run: Run) -> list[tuple[str, str]]:
 
 
 def _warnings(run: Run) -> list[str]:
-    warnings = []
+    warnings = [
+        f"This is a branch of {point['origin']} at {point['label']}, episode {point['number']}, "
+        f"step {point['step']}: what stood before counts in no mean."
+        for point in _points(run)
+    ]
     if unfinished := sum(row.status in ("pending", "running") for row in run.rows):
         unplayed = f"{unfinished} of {len(run.rows)} episodes are left"
         warnings.append(f"This run is not finished: {unplayed}.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -51,7 +52,7 @@ from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 
 BEAT = 10.0  # seconds between two signs of life of a live socket
 INTERVAL = 0.5  # seconds between two looks at whether there is more
-LARGEST_FORM = 16 * 1024  # bytes
+LARGEST_FORM = 128 * 1024  # bytes
 STATIC = Path(__file__).parent / "static"
 STATUS: dict[type[LLMGamesError], int] = {
     NoSuchRun: 404,
@@ -64,10 +65,12 @@ STATUS: dict[type[LLMGamesError], int] = {
 """Of the first kind of error that fits."""
 
 
-def app(shelf: RunShelf, token: str) -> Door:
+def app(shelf: RunShelf, token: str, budget: float | None = None) -> Door:
+    """`budget`: the money that models may be asked for from pages; None: none that could cost."""
     handlers: Any = {LLMGamesError: _refused, 404: _nowhere, 405: _nowhere, 500: _failed}
     # Around all of it, not as its middleware: an answer to a failure needs its headers too.
-    return Door(Starlette(routes=_Site(shelf).routes(), exception_handlers=handlers), token)
+    purse = branching.Purse(None if budget is None else Decimal(str(budget)))
+    return Door(Starlette(routes=_Site(shelf, purse).routes(), exception_handlers=handlers), token)
 
 
 class _Number(IntegerConvertor):
@@ -82,8 +85,8 @@ register_url_convertor("number", _Number())
 class _Site:
     """Handlers by address; those of pages return the template's context."""
 
-    def __init__(self, shelf: RunShelf) -> None:
-        self.shelf = shelf
+    def __init__(self, shelf: RunShelf, purse: branching.Purse) -> None:
+        self.shelf, self.purse = shelf, purse
 
     def routes(self) -> list[Any]:
         address = "{episode:number}/{step:number}/{seat:number}"
@@ -92,6 +95,7 @@ class _Site:
             "/compare": ("compare", self.compare),
             "/run/{run}": ("run", lambda r: run_page.run(self.run(r))),
             "/run/{run}/scores": ("scores", lambda r: run_page.scores(self.run(r))),
+            "/run/{run}/score": ("score", lambda r: run_page.score(self.run(r))),
             "/run/{run}/settings": ("settings", lambda r: run_page.settings(self.run(r))),
             "/run/{run}/game": ("game", self.game),
             "/run/{run}/report": ("report", self.report),
@@ -152,14 +156,24 @@ class _Site:
             numbers, query = _decision_numbers(request), request.query_params.multi_items()
             beside = list_page.beside(run, numbers, query)
             page = decision_page.page(records, *numbers, f"/run/{run.id}", beside=beside)
-        return _framed(run, page, numbers)
+            replayed, (_, step, seat) = page.replayed, numbers
+            asked = replayed.attempts.get((step, seat), [])
+            form = branching.branch_form(records, replayed.row, asked, seat, self.purse)
+            turn = replayed.turn_of(step)
+            question = turn.questions.get(seat) if turn else None
+            legal = question.wanted() if question else ""
+        return _framed(run, page, numbers) | {"form": form, "legal": legal}
 
     async def branch(self, request: Request) -> Response:
-        """Play a branch, and go to its page."""
+        """Play a branch, and go to its page; or show first what it would cost."""
         run, form = await run_in_threadpool(self.run, request), await _form(request)
         numbers = _decision_numbers(request)
-        path = await run_in_threadpool(branching.branch, run, numbers, form)
-        return RedirectResponse(f"/run/{self.shelf.add(path).id}", 303)
+        made = await run_in_threadpool(branching.branch, run, numbers, form, self.purse)
+        if isinstance(made, Path):
+            return RedirectResponse(f"/run/{self.shelf.add(made).id}", 303)
+        crumbs = [("Decision", f"/run/{run.id}/decision/{'/'.join(map(str, numbers))}")]
+        about = {"title": "What it would cost", "crumbs": crumbs, "live": "", "quote": made}
+        return HTMLResponse(render("quote", **about, address=request.url.path))
 
     async def label(self, request: Request) -> Response:
         """Keep a person's labels and note, and go back to the page that has them."""
@@ -236,7 +250,7 @@ async def _form(request: Request) -> dict[str, str]:
         if len(body) > LARGEST_FORM:
             raise BadParameter(f"a form has at most {LARGEST_FORM} bytes")
     try:
-        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=20)
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=60)
     except ValueError:
         raise BadParameter("the body is no form") from None
     return dict(pairs)

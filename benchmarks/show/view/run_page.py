@@ -24,6 +24,7 @@ from llm_games.benchmarks.record.progress import GameProgress, RunProgress, run_
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games as read_games
 from llm_games.benchmarks.record.recorded_games import seconds as lasting
+from llm_games.benchmarks.record.run_settings import plain_changes, raw_settings, told_apart
 from llm_games.benchmarks.record.schema import EpisodeRow, GuestRow
 from llm_games.benchmarks.record.spending import unsure
 from llm_games.benchmarks.show.page.page_tables import SPENT, counts_of
@@ -31,7 +32,7 @@ from llm_games.benchmarks.show.page.report_page import body as report_body
 from llm_games.benchmarks.show.tables import branch_table, run_tables, settings_table
 from llm_games.benchmarks.show.view.curve import curve
 from llm_games.benchmarks.show.view.decision_index import Decisions, ListedDecision
-from llm_games.benchmarks.show.view.render import Context, counted, query, seconds
+from llm_games.benchmarks.show.view.render import Context, counted, number, query, seconds
 from llm_games.benchmarks.show.view.run_shelf import RunFile, RunShelf
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.registry import game_class
@@ -51,6 +52,11 @@ class CachedRun:
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], tuple[Any, Any, float]] = {}
         self._locks: dict[tuple[str, str], Lock] = {}
+
+    def peek(self, run: str, name: str, key: Any) -> Any:
+        """The cached value; None where there is none that holds."""
+        had, value, until = self._entries.get((run, name), (None, None, 0.0))
+        return value if had == key or time.monotonic() < until else None
 
     def get(self, run: str, name: str, key: Any, make: Callable[[], Any]) -> Any:
         """The cached value, or a new one; other callers meanwhile wait for it."""
@@ -78,13 +84,31 @@ class ListedRun(NamedTuple):
     progress: RunProgress | None
     why: str = ""
     read: int = 0
+    settings: Mapping[tuple[str, ...], Any] = {}
+    score: str | None = ""  # None: it has not been worked out
+    differing: Sequence[str] = ()  # settings in which it differs from others of its games
+
+    @property
+    def origins(self) -> list[str]:
+        """What it is a branch of, if it is one."""
+        games = self.progress.config.get("games", ()) if self.progress else ()
+        points = [game["branch"] for game in games if game.get("branch")]
+        return [f"{p['origin']}, {p['label']}/{p['number']}/{p['step']}" for p in points]
+
+    @property
+    def models(self) -> list[str]:
+        """Models whose names are not those of players."""
+        if self.progress is None:
+            return []
+        return [name for name in self.progress.spent.models if name not in self.progress.players]
 
     def holds(self, words: Sequence[str]) -> bool:
-        """Test whether title, file, state, games and players hold all words; no run holds any."""
+        """Test whether what is listed of it holds all words; what is no run holds none."""
         if self.progress is None:
             return not words
         labels = [game.game.label for game in self.progress.games]
         parts = [self.progress.title, self.path.name, self.progress.state]
+        parts += [*self.origins, *self.models, *self.differing]
         about = " ".join([*parts, *labels, *self.progress.players]).casefold()
         return all(word in about for word in words)
 
@@ -92,7 +116,7 @@ class ListedRun(NamedTuple):
 def runs(shelf: RunShelf, text: str = "") -> Context:
     """The list of runs, with files that are none and why; `text`: words that all hold of a run."""
     live_address = f"/live?after={shelf.number()}"
-    every = [_listed(run) for run in shelf.runs()]
+    every = _told_apart([_listed(run) for run in shelf.runs()])
     listed = [run for run in every if run.holds(text.casefold().split())]
     return {
         "text": text,
@@ -103,6 +127,7 @@ def runs(shelf: RunShelf, text: str = "") -> Context:
         "live": live_address,
         "runs": [run for run in listed if run.progress],
         "problems": [run for run in listed if run.why],
+        "others": [] if text else shelf.others(),
         "where": ", ".join(map(str, shelf.paths)),
     }
 
@@ -110,9 +135,47 @@ def runs(shelf: RunShelf, text: str = "") -> Context:
 def _listed(run: RunFile) -> ListedRun:
     try:
         with run.records() as records:
-            return ListedRun(run.id, run.path, run_progress(records))
+            progress = run_progress(records)
+            described = progress.created, progress.episodes, str(progress.config.get("budget"))
+            settings = CACHE.get(run.id, "settings", described, partial(raw_settings, records))
+            score = CACHE.peek(run.id, "score", progress.key)
+            return ListedRun(run.id, run.path, progress, settings=settings, score=score)
     except StoreError as error:
         return ListedRun(run.id, run.path, None, why=str(error), read=len(run.decisions))
+
+
+def _told_apart(runs: Sequence[ListedRun]) -> list[ListedRun]:
+    """Say of runs of the same games in which settings they differ."""
+    alike: dict[tuple[str, ...], list[ListedRun]] = {}
+    for run in runs:
+        labels = tuple(game.game.label for game in run.progress.games) if run.progress else ()
+        alike.setdefault(labels, []).append(run)
+    differing = {
+        run.id: settings
+        for group in alike.values()
+        for run, settings in zip(group, told_apart([r.settings for r in group]), strict=True)
+    }
+    return [run._replace(differing=differing[run.id]) for run in runs]
+
+
+def score(run: RunFile) -> Context:
+    """The score of a run in the list of all."""
+    with run.records() as records:
+        progress = run_progress(records)
+        text = CACHE.get(run.id, "score", progress.key, partial(_score, records))
+    return _below(run, progress, "Score") | {"id": run.id, "score": text}
+
+
+def _score(records: Records) -> str:
+    """The mean score over a run's games, or of its only one; a dash where none is defined."""
+    try:
+        games = run_results(records)
+    except Exception:  # which the page of the run says
+        return "–"
+    overall = total(games)
+    if overall is None and len(games) == 1:
+        overall = games[0].cell or games[0].judged
+    return "–" if overall is None else number(overall.mean, 1)
 
 
 def live(run: RunFile) -> str:
@@ -140,7 +203,7 @@ def run(run: RunFile) -> Context:
         warned = [*warnings(progress, run.path), *_changed(records)]
         guests, flights = records.guests(), records.in_flight()
         branches = [game for game in read_games(records) if game.planned.get("branch")]
-        points = [game.planned["branch"] for game in branches]
+        points = [_without_secrets(game.planned["branch"]) for game in branches]
         outcomes_of = [outcome for game in branches for outcome in branch_outcomes(game)]
     return {
         "title": progress.title,
@@ -223,6 +286,11 @@ def waiting(
     tries = f"{counted(failures, 'try', 'tries')} failed so far" if failures else ""
     reasons = ", ".join(filter(None, (why, tries))) or "nobody asked a model"
     yield f"nothing new for {seconds(still)} in {'; '.join(where) or 'any episode'}: {reasons}"
+
+
+def _without_secrets(point: Mapping[str, Any]) -> dict[str, Any]:
+    changes = {seat: plain_changes(of) for seat, of in point["changes"].items()}
+    return {**point, "changes": changes}
 
 
 def _lines(decisions: Decisions, games: Sequence[GameProgress]) -> Iterator[GameLine]:

@@ -214,6 +214,11 @@ class RunShelf:
                 self._runs[file] = RunFile(file, self.folder)
         return sorted(map(self._current, [*self._runs.values()]), key=_age, reverse=True)
 
+    def others(self) -> list[Path]:
+        """Files in its folders that are named as runs and are none, but for labels of some."""
+        files = [file for path in self.paths for file in _files(path, marked=False)]
+        return [file for file in files if not file.name.endswith(f".labels{ENDING}")]
+
     def run(self, name: str) -> RunFile:
         """By id; raises `NoSuchRun`."""
         for listed in (self._runs.values, self.runs):  # the folders are looked through at need
@@ -241,12 +246,12 @@ class RunShelf:
             run.stop()
 
 
-def _files(path: Path) -> list[Path]:
-    """A file, or the runs in a folder and in the folders right below it."""
+def _files(path: Path, marked: bool = True) -> list[Path]:
+    """A file, or the runs in a folder and in the folders right below it, or what is none there."""
     if not path.is_dir():
-        return [path]
+        return [path] if marked else []
     files = [*path.glob(f"*{ENDING}"), *path.glob(f"[!.]*/*{ENDING}")]
-    return sorted(file for file in files if _marked(file))
+    return sorted(file for file in files if _marked(file) == marked)
 
 
 def _marked(path: Path) -> bool:

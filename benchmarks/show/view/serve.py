@@ -28,8 +28,12 @@ def serve(
     paths: Sequence[Path],
     port: int | None = None,
     ready: Callable[[str, RunShelf], None] = lambda address, shelf: None,
+    budget: float | None = None,
 ) -> None:
-    """Serve runs until interrupted; `ready` gets the address. Raises NotARun, BadParameter."""
+    """Serve runs until interrupted; `ready` gets the address, `budget` is as of `app`.
+
+    Raises NotARun, BadParameter.
+    """
     try:
         import uvicorn
         import websockets  # noqa: F401
@@ -42,7 +46,7 @@ def serve(
     with closing(shelf), listening(port) as taken:
         ready(f"http://{HOST}:{taken.getsockname()[1]}/?token={token}", shelf)
         config = uvicorn.Config(
-            app(shelf, token),
+            app(shelf, token, budget),
             log_level="error",
             access_log=False,
             http="h11",

@@ -300,7 +300,7 @@ class EnglishAuction(Rulebook):
             Draw("order", order, 0, count - 1, distinct=True),
             Draw("values", values, 0, self._dearest),
             Draw("first", first, 0, seats - 1),
-            Draw("lots", lambda noise: noise.key, 0, np.nextafter(1, 0), rows=self._lots),
+            Draw("lots", lambda noise: noise.key, 0, np.nextafter(1, 0), rows=self._lots, out=0),
         )
 
     def _lots(self, keys: Array) -> Array:

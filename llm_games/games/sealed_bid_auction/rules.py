@@ -110,8 +110,8 @@ class SealedBidAuction(Rounds):
 
     def draws(self) -> Sequence[Draw]:
         return (
-            Draw("valuations", self._values, self.valuation_min, self.valuation_max),
-            Draw("lots", lambda noise: noise.random((self.rounds,)), 0, 1 - 2.0**-53),
+            Draw("valuations", self._values, self.valuation_min, self.valuation_max, out=1),
+            Draw("lots", lambda noise: noise.random((self.rounds,)), 0, 1 - 2.0**-53, out=0),
         )
 
     def _values(self, noise: Noise) -> Array:
