@@ -5,6 +5,8 @@ import re
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
+from datetime import datetime
 from urllib.parse import parse_qs
 
 import numpy as np
@@ -239,3 +241,35 @@ def test_what_cannot_be_compared(shelf, names, error, words):
 )
 def test_numbers(value, text):
     assert number(value) == text
+
+
+def test_a_run_that_goes_on_says_how_far_it_is_and_what_it_waits_for(shelf):
+    run = run_of(shelf, "a")
+    with run.records() as records:
+        progress = run_page.run_progress(records)
+    assert run_page.standing(progress, run.decisions, 0.0) == ["18 of about 18 decisions"]
+    [game] = progress.games
+    first, second = game.episodes
+    first = replace(first, started="2026-01-01T00:00:00+00:00")
+    went = replace(second, status="running", ended=None)
+    pending = replace(second, id=3, status="pending", started=None, ended=None)
+    live = progress._replace(
+        holder="a process", games=[game._replace(episodes=[first, went, pending])]
+    )
+    began = datetime.fromisoformat(went.started).timestamp()
+    [done, rest] = run_page.standing(live, run.decisions, began + 90)
+    assert (done, rest) == ("18 of about 27 decisions", "about 90.0 s left")
+    bought = {"prices": {"a": {}}, "budget": {"money": 5}}
+    assert run_page.standing(live._replace(config=bought), run.decisions, began)[1:] == [
+        "about 0 of money still to spend",
+        "5 of the budget left",
+    ]
+    alone = live._replace(games=[game._replace(episodes=[pending])])
+    assert run_page.standing(alone, run.decisions, 0.0) == ["18 of about 9 decisions"]
+    assert [*run_page.waiting(live, {}, 5)] == []
+    flights = {("vllm/qwen3", "public_goods/player_0"): 2}
+    assert [*run_page.waiting(live, flights, 35)] == [
+        "nothing new for 35.0 s in public_goods, episode 1: 2 calls not answered yet "
+        "(vllm/qwen3 for public_goods/player_0)"
+    ]
+    assert [*run_page.waiting(progress, flights, 35)] == []

@@ -354,6 +354,13 @@ class Records:
                 usages[flight.model, flight.seat].add(Usage(failed, failed, *EMPTY, *may))
         return dict(usages)
 
+    def in_flight(self) -> dict[tuple[str, str], int]:
+        """Return how many calls were sent and not answered yet, by model and seat."""
+        counts = defaultdict[tuple[str, str], int](int)
+        for row in self._read(schema.FlightRow):
+            counts[row.model, row.seat] += row.calls if row.number else 0
+        return {pair: count for pair, count in counts.items() if count}
+
     def _money(self, text: str) -> Decimal:
         """Read what was spent, or raise that the file is damaged."""
         try:

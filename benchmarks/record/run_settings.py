@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from llm_games.benchmarks.record.queries import Records
-from llm_games.wrappers.clients.secrets import SECRETIVE
+from llm_games.wrappers.clients.base import ClientError
+from llm_games.wrappers.clients.providers import ADAPTED, COMPATIBLE
+from llm_games.wrappers.clients.secrets import SECRETIVE, Secret
 
 HIDDEN, ABSENT = "(not shown)", "–"
 OWN = ("title", "seeds", "branch", "name", "chance")
@@ -130,3 +135,27 @@ def _shown(path: _Path, value: Any) -> str:
         parts = urlsplit(value)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
     return text
+
+
+def secrets_of(run: Records) -> list[Secret]:
+    """Return keys that a run's settings hold or name, and those of providers that are here."""
+    words = [os.environ.get(name, "") for p in (COMPATIBLE | ADAPTED).values() for name in p.keys]
+    for path, value in _settings(run):
+        if not isinstance(value, str):
+            continue
+        if path[-1] == "api_key_env":
+            words.append(os.environ.get(value, ""))
+        elif path[-1] == "api_key_file" and (file := Path(value).expanduser()).is_file():
+            with suppress(OSError, ValueError):
+                words.append(file.read_text("utf-8")[:1000])
+        elif path[-1] == "base_url":
+            words.append(urlsplit(value).password or "")
+        elif "env:" in value:
+            words.append(os.environ.get(value.partition("env:")[2], ""))
+        elif _shown(path, value) == HIDDEN:
+            words.append(value.split()[-1] if value.split() else "")
+    secrets = []
+    for word in dict.fromkeys(filter(None, words)):
+        with suppress(ClientError):  # no word that could be a key
+            secrets.append(Secret(word))
+    return secrets

@@ -310,6 +310,7 @@ class RunPart:
         self.spent = table("The table of seats", partial(grids.spent_grid, run))
         self.players = table("The table of players", partial(grids.player_grid, run))
         self.calls = table("The table of other calls", partial(grids.other_grid, run))
+        self.labels = table("The table of labels", partial(grids.labels_grid, run))
         self.special = table("The table of special replies", partial(grids.special_grid, run))
         self.replies = drawer.drawn(figures.latency(run), "latency", f"{name}-latency")
         make_sample = partial(sample, run, conversations)

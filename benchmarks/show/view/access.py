@@ -11,15 +11,11 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from llm_games.benchmarks.show.view.render import render
+from llm_games.benchmarks.show.view.render import POLICY, render
 
 HOSTS = "127.0.0.1", "localhost", "::1"
 HEADERS = {
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-        "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-        "require-trusted-types-for 'script'"
-    ),
+    "content-security-policy": f"{POLICY}; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",

@@ -1,6 +1,7 @@
 """The viewer's pages, pictures, raw files and live socket, as an application for a server.
 
-Nothing is written to a run; a ``POST`` plays a branch of one. Needs the extra ``serve``.
+Nothing is written to a run; a ``POST`` plays a branch, or keeps labels, beside it. Needs the extra
+``serve``.
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from llm_games.benchmarks.record.connection import StoreError
+from llm_games.benchmarks.record.labels import EPISODE, Place
 from llm_games.benchmarks.show.page.report_page import css
 from llm_games.benchmarks.show.view import (
     branching,
     compare_page,
     decision_page,
     episode_page,
+    labelling,
     list_page,
     run_page,
     texts,
@@ -104,6 +107,8 @@ class _Site:
         return [
             *(Route(path, partial(_page, *what), methods=["GET"]) for path, what in shown.items()),
             Route(f"/run/{{run}}/decision/{address}/branch", self.branch, methods=["POST"]),
+            Route(f"/run/{{run}}/decision/{address}/label", self.label, methods=["POST"]),
+            Route("/run/{run}/episode/{episode:number}/label", self.label, methods=["POST"]),
             Route("/run/{run}/episode/{episode:number}/picture/{number:number}", self.picture),
             Route(f"/run/{{run}}/raw/{text}", self.raw),
             Route(f"/run/{{run}}/more/{text}", self.continuation),
@@ -143,7 +148,7 @@ class _Site:
         first, picture = _integer(request, "first") or 1, _integer(request, "picture")
         with run.records() as records:
             page = episode_page.page(read(records, number), f"/run/{run.id}", first, picture)
-        return _framed(run, page)
+        return _framed(run, page, (number, EPISODE, EPISODE))
 
     def decision(self, request: Request) -> Context:
         run = self.run(request)
@@ -157,7 +162,7 @@ class _Site:
             turn = replayed.turn_of(step)
             question = turn.questions.get(seat) if turn else None
             legal = question.wanted() if question else ""
-        return _framed(run, page) | {"form": form, "legal": legal}
+        return _framed(run, page, numbers) | {"form": form, "legal": legal}
 
     async def branch(self, request: Request) -> Response:
         """Play a branch, and go to its page; or show first what it would cost."""
@@ -169,6 +174,12 @@ class _Site:
         crumbs = [("Decision", f"/run/{run.id}/decision/{'/'.join(map(str, numbers))}")]
         about = {"title": "What it would cost", "crumbs": crumbs, "live": "", "quote": made}
         return HTMLResponse(render("quote", **about, address=request.url.path))
+
+    async def label(self, request: Request) -> Response:
+        """Keep a person's labels and note, and go back to the page that has them."""
+        run, form = await run_in_threadpool(self.run, request), await _form(request)
+        await run_in_threadpool(labelling.label, run, request.path_params, form)
+        return RedirectResponse(request.url.path.removesuffix("/label"), 303)
 
     # -- other files ---------------------------------------------------------------------------
 
@@ -249,9 +260,15 @@ def _page(template: str, shown: Callable[[Request], Context], request: Request) 
     return HTMLResponse(render(template, **shown(request)))
 
 
-def _framed(run: RunFile, page: Any) -> Context:
+def _framed(run: RunFile, page: Any, place: Place) -> Context:
     live = run_page.live(run)
-    return {"title": page.title, "crumbs": page.crumbs, "live": live, "page": page}
+    return {
+        "title": page.title,
+        "crumbs": page.crumbs,
+        "live": live,
+        "page": page,
+        "labelled": run.labels().get(place),
+    }
 
 
 def _decision_numbers(request: Request) -> tuple[int, int, int]:

@@ -28,7 +28,6 @@ from llm_games.benchmarks.show.view.texts import Piece, piece
 from llm_games.questions import MISSING, Question
 from llm_games.replies import LENIENCIES, split_thoughts
 from llm_games.rulebook import Rulebook
-from llm_games.table import Table
 
 OTHERS = 20
 """Seats whose moves in the same step are shown."""
@@ -198,7 +197,7 @@ def text(records: Records, episode: int, step: int, seat: int, name: str) -> str
             return records.messages(attempt.prompt)[indices[1]]["content"]
         if kind == "tool":
             return _called((attempt.tool_calls or [])[indices[1]])[1]
-        return {"reply": attempt.text, "thoughts": _apart(attempt)[0]}[kind]
+        return {"reply": attempt.text, "thoughts": apart(attempt)[0]}[kind]
     except (ValueError, IndexError, KeyError):
         raise NoSuchPage(f"decision {episode}/{step}/{seat} has no text {name!r}") from None
 
@@ -252,7 +251,7 @@ def _calls(records: Records, attempts: Sequence[AttemptRow]) -> Iterator[Complet
             for n, message in enumerate(chat)
             if n >= same
         ]
-        thoughts, reply = _apart(attempt)
+        thoughts, reply = apart(attempt)
         previous_chat = chat
         tools = [_called(call) for call in attempt.tool_calls or []]
         yield CompletionView(
@@ -271,7 +270,8 @@ def _part(kind: str, role: str, text: str, *numbers: int) -> PromptPart:
     return PromptPart("-".join(map(str, (kind, *numbers))), role, piece(text))
 
 
-def _apart(attempt: AttemptRow) -> tuple[str, str]:
+def apart(attempt: AttemptRow) -> tuple[str, str]:
+    """Return the thoughts of a completion, and the rest of it."""
     inside, rest = split_thoughts(attempt.text, attempt.finish)  # type: ignore[arg-type]
     return (inside, rest) if inside else (attempt.thoughts, attempt.text)
 
@@ -368,7 +368,7 @@ def _better(
     game: Rulebook = replayed.episode.rules
     if not has_deviation(game.name):
         return None
-    state = _state_before(replayed, decision.step)
+    state, _ = replayed.states[decision.step]
     moves = {seat: move_of(action) for seat, action in turn.moves.items()}
     judged = hindsight(game, state, game.assemble(state, moves), decision.seat)
     rational = rule_move(game, state, decision.seat)
@@ -377,16 +377,6 @@ def _better(
         return Better(None, (), rational_text, "") if rational_text else None
     means = "" if judged.immediate else _means(game)
     return Better(judged, _in_words(judged, question), rational_text, means)
-
-
-def _state_before(replayed: ReplayedEpisode, step: int) -> Any:
-    table = Table(replayed.episode.rules)
-    table.reset(replayed.row.seed, replayed.row.given)
-    for turn in replayed.turns:
-        if turn.steps[1] >= step:
-            return table.state
-        table.step({seat: move_of(action) for seat, action in turn.moves.items()})
-    return table.state
 
 
 def _in_words(judged: Hindsight, question: Question) -> list[str]:

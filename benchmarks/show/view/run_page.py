@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -39,8 +41,12 @@ from llm_games.benchmarks.show.view.render import Context, counted, number, quer
 from llm_games.benchmarks.show.view.run_shelf import RunFile, RunShelf
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.registry import game_class
+from llm_games.rounds import Rounds
 
 DEFAULT = "as they are"
+QUIET, TELLING = 10.0, 5.0
+"""Seconds without news after which a run waits, and after which a rest can be told."""
+MOST_LISTED = 5
 EPISODES = 500
 """Episodes that are listed on a game's page."""
 
@@ -201,7 +207,7 @@ def run(run: RunFile) -> Context:
     with run.records() as records:
         progress = run_progress(records)
         warned = [*warnings(progress, run.path), *_changed(records)]
-        guests = records.guests()
+        guests, flights = records.guests(), records.in_flight()
         branches = [game for game in read_games(records) if game.planned.get("branch")]
         points = [_without_secrets(game.planned["branch"]) for game in branches]
         outcomes_of = [outcome for game in branches for outcome in branch_outcomes(game)]
@@ -213,6 +219,8 @@ def run(run: RunFile) -> Context:
         "progress": progress,
         "facts": facts(progress, run.path, guests),
         "warnings": warned,
+        "standing": standing(progress, run.decisions, time.time()),
+        "waiting": [*waiting(progress, flights, time.time() - run.changed())],
         "points": points,
         "branched": branch_table(outcomes_of) if points else None,
         "lines": list(_lines(run.decisions, progress.games)),
@@ -220,6 +228,70 @@ def run(run: RunFile) -> Context:
         "spent": spent_grid(progress),
         "decisions": run.decisions,
     }
+
+
+def standing(progress: RunProgress, decisions: Decisions, seconds_now: float) -> list[str]:
+    """How far a run is: decisions done of about how many, and what the rest will take.
+
+    An episode that has not ended is taken to be as long as those of its game that have. Time is
+    reckoned from episodes begun since the first that is still being played.
+    """
+    rows = [row for game in progress.games for row in game.episodes]
+    counts, _ = decisions.by_episode(max((row.id for row in rows), default=0) + 1)
+    expected = 0.0
+    for game in progress.games:
+        lengths = [int(counts[row.id]) for row in game.episodes if row.status in ("done", "void")]
+        mean = sum(lengths) / len(lengths) if lengths else _longest(game)
+        for row in game.episodes:
+            has = int(counts[row.id])
+            expected += has if row.status in ("done", "void") else max(mean, has)
+    done, words = len(decisions), list[str]()
+    if not math.isfinite(expected):
+        return [f"{counted(done, 'decision')} of how many shows when each game has ended once"]
+    words.append(f"{done:,} of about {counted(round(expected), 'decision')}")
+    started = [row.started for row in rows if row.status == "running" and row.started]
+    if progress.state == "live" and started and done < expected:
+        since = min(started)
+        recent = sum(int(counts[row.id]) for row in rows if (row.started or "") >= since)
+        passed = seconds_now - datetime.fromisoformat(since).timestamp()
+        if recent and passed > TELLING:
+            words.append(f"about {seconds(passed * (expected - done) / recent)} left")
+    money = float(progress.spent.total.money)
+    if progress.priced and done:
+        words.append(f"about {money * (expected - done) / done:,.4g} of money still to spend")
+        if limit := (progress.config.get("budget") or {}).get("money"):
+            words.append(f"{float(limit) - money:,.4g} of the budget left")
+    return words
+
+
+def _longest(game: GameProgress) -> float:
+    """Decisions of an episode in which all seats act in each step; NaN where that is no rule."""
+    try:
+        rules = game.episodes[0].rules()
+    except (LLMGamesError, IndexError):
+        return math.nan
+    length = rules.length() if isinstance(rules.core, Rounds) else None
+    return rules.players * length if length else math.nan
+
+
+def waiting(
+    progress: RunProgress, flights: Mapping[tuple[str, str], int], still: float
+) -> Iterator[str]:
+    """What a live run waits for where nothing has come for `still` seconds, and why."""
+    if progress.state != "live" or still < QUIET:
+        return
+    calls = [f"{model} for {seat or 'a greeting'}" for model, seat in flights]
+    running = [row for game in progress.games for row in game.episodes if row.status == "running"]
+    where = [f"{row.game.label}, episode {row.number}" for row in running]
+    for listed in (calls, where):
+        if len(listed) > MOST_LISTED:
+            listed[MOST_LISTED:] = [f"{len(listed) - MOST_LISTED} more"]
+    count = sum(flights.values())
+    why = f"{counted(count, 'call')} not answered yet ({'; '.join(calls)})" if calls else ""
+    failures = progress.spent.total.failures
+    tries = f"{counted(failures, 'try', 'tries')} failed so far" if failures else ""
+    reasons = ", ".join(filter(None, (why, tries))) or "nobody asked a model"
+    yield f"nothing new for {seconds(still)} in {'; '.join(where) or 'any episode'}: {reasons}"
 
 
 def _without_secrets(point: Mapping[str, Any]) -> dict[str, Any]:

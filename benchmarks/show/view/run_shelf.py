@@ -14,6 +14,13 @@ from zlib import crc32
 
 from llm_games.baselines import disk_arrays
 from llm_games.benchmarks.record.connection import APPLICATION, NotARun, StoreError
+from llm_games.benchmarks.record.labels import (
+    Labelled,
+    Place,
+    labels_file,
+    read_labels,
+    write_label,
+)
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.show.view.decision_index import Decisions, Gone, Page
 from llm_games.benchmarks.show.view.filter import Filter
@@ -62,6 +69,8 @@ class RunFile:
         self.name = path.stem
         index, cache = (folder and folder / f"{self.id}.{ending}" for ending in ("fts", "npz"))
         self.decisions = Decisions(self.path, Search(self.path, index), cache)
+        self.decisions.labels = self.labels
+        self._labels: tuple[Stamp | None, dict[Place, Labelled]] = None, {}
         self.problem, self.number = "", int(1000 * time.time())
         self._stamp: Stamp | None = None
         self._asked, self._lock = 0.0, Lock()
@@ -72,6 +81,28 @@ class RunFile:
         if gone := self._gone(Stamp.of(self.path)):
             raise gone
         return self.decisions.open()
+
+    def labels(self) -> dict[Place, Labelled]:
+        """What a person said of decisions and episodes; {} where that cannot be read."""
+        stamp = Stamp.of(labels_file(self.path))
+        if stamp != self._labels[0]:
+            try:
+                with self.records() as records:
+                    self._labels = stamp, read_labels(records)
+            except StoreError as error:
+                self._labels, self.problem = (stamp, {}), str(error)
+        return self._labels[1]
+
+    def label(self, place: Place, labels: str, note: str) -> None:
+        """Put labels and a note on a decision or an episode; raises BadParameter, StoreError."""
+        with self.records() as records:
+            write_label(records, place, Labelled.of(labels, note))
+        self.number += 1
+
+    def changed(self) -> float:
+        """When the file was written to last, in seconds of the clock; 0.0 if it has gone."""
+        stamp = Stamp.of(self.path)
+        return max(stamp.state[1::2]) / 1e9 if stamp else 0.0
 
     def why(self) -> str:
         try:

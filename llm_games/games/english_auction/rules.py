@@ -645,6 +645,17 @@ class EnglishAuction(Rulebook):
     def item_at(self, state: EnglishAuctionState, index: Any) -> Item:
         return self.catalogue[int(state.order[index])]
 
+    def sold(
+        self, previous_state: EnglishAuctionState, next_state: EnglishAuctionState
+    ) -> list[str]:
+        sales = []
+        for index in range(int(previous_state.item), int(next_state.item)):
+            name, buyer = self.item_at(next_state, index).name, int(next_state.sold_to[index])
+            worth, price = int(next_state.values[buyer, index]), int(next_state.price[index])
+            sale = f"goes to {self.names()[buyer]} for {price}, worth {worth} to it"
+            sales.append(f"{name} {sale if buyer != NOBODY else 'is not sold'}")
+        return sales
+
     @property
     def payable(self) -> tuple[float, float]:
         items = 0.0, float(len(self.catalogue))

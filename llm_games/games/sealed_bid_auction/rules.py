@@ -213,6 +213,13 @@ class SealedBidAuction(Rounds):
     def heading(self) -> str:
         return f"{self.title} ({self.price} price)"
 
+    def sold(
+        self, previous_state: SealedBidAuctionState, next_state: SealedBidAuctionState
+    ) -> list[str]:
+        buyer, price = int(next_state.winner), next_state.price
+        worth = self.valuation(next_state, ago=1)[buyer]
+        return [f"{self.names()[buyer]} wins for {price}, worth {worth} to it"]
+
     def spectacle(self, state: SealedBidAuctionState) -> Seen:
         begun = bool(state.round)
         caption = f"{self.names()[state.winner]} pays {state.price}" if begun else ""
