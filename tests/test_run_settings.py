@@ -8,7 +8,12 @@ from contextlib import closing
 import pytest
 
 import llm_games as lg
-from llm_games.benchmarks.record.run_settings import HIDDEN, plain_changes, run_settings
+from llm_games.benchmarks.record.run_settings import (
+    HIDDEN,
+    plain_changes,
+    run_settings,
+    secrets_of,
+)
 from llm_games.benchmarks.record.store import Records
 from llm_games.benchmarks.run.config import (
     BudgetSettings,
@@ -112,3 +117,21 @@ def test_what_was_changed_in_a_branch_shows_no_secret():
         ("extra_body.token", HIDDEN),
         ("temperature", "0.5"),
     ]
+
+
+def test_the_secrets_of_a_run_are_those_that_its_settings_hold_or_name(run, tmp_path, monkeypatch):
+    with Records.open_readonly(run) as records:
+        config = records.config
+    keys = [f"{SECRET}-{number}" for number in range(5)]
+    (tmp_path / "key").write_text(keys[1])
+    monkeypatch.setenv("ONE_KEY", keys[0])
+    monkeypatch.setenv("TWO_KEY", keys[2])
+    config["games"][0]["seats"][1]["client"] |= {
+        "api_key_env": "ONE_KEY",
+        "api_key_file": str(tmp_path / "key"),
+        "headers": {"x-auth": "Bearer env:TWO_KEY", "x-token": f"Bearer {keys[3]}"},
+        "base_url": f"https://me:{keys[4]}@example.org/v1",
+    }
+    with Records.open_readonly(changed(run, config)) as records:
+        found = {secret.reveal() for secret in secrets_of(records)}
+    assert found >= {*keys}
