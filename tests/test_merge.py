@@ -75,6 +75,13 @@ def test_what_does_not_belong_together(parts, tmp_path):
     assert not path.exists()
 
 
+def test_a_part_is_whole_without_the_others(parts):
+    """It is not resumed, and no model is greeted for it."""
+    before = written(parts[0])
+    lg.resume(parts[0])
+    assert written(parts[0]) == before
+
+
 def test_half_a_merge_is_no_run(parts, tmp_path, monkeypatch):
     """One that dies leaves nothing that could be taken for a run, and is begun anew."""
     path, half = tmp_path / "whole.db", tmp_path / "whole.db.half"

@@ -15,7 +15,6 @@ from llm_games.benchmarks.judge.references import Reference, references
 from llm_games.benchmarks.judge.results import GameResult, run_results
 from llm_games.benchmarks.judge.talk_measures import Talked, talked
 from llm_games.benchmarks.record.checked_table import ConfigError
-from llm_games.benchmarks.record.progress import run_progress
 from llm_games.benchmarks.record.queries import PARTS, Records
 from llm_games.benchmarks.record.recorded_games import games
 from llm_games.benchmarks.record.store import Store, check_free
@@ -159,7 +158,8 @@ def resume(
         prolong(path, episodes)
         plan = plan.longer(episodes)
     with Records.open_readonly(path) as records:
-        if run_progress(records).complete and not folder(path).exists():
+        left = [row for row in records.episodes() if row.status in ("pending", "running")]
+        if not plan.of_part(left) and not folder(path).exists():
             return Results(path)
     by = by_workers(workers, plan, use_cache, ray)
     with conduct.seated_players(plan, use_cache) as policies, _told_how_to_go_on(path):
