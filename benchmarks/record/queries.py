@@ -191,6 +191,11 @@ class Records:
         query = f"SELECT {names} FROM {table.name} WHERE episode = ? ORDER BY {table.key}"
         return self._rows(query, episode)
 
+    def asked(self) -> set[int]:
+        """Return the episodes of which there are completions or notes."""
+        query = "SELECT DISTINCT episode FROM attempts UNION SELECT DISTINCT episode FROM notes"
+        return {episode for (episode,) in self._rows(query)}
+
     def parts(self) -> set[str]:
         """Return the names of workers' files that were taken over."""
         return {row.name for row in self._read(schema.PartRow)}

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
-from llm_games.baselines.players import llm_player
+from llm_games.baselines.players import llm_player, make_player
 from llm_games.benchmarks.record import schema
 from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.record.editions import check_editions
-from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.queries import PARTS, Records
+from llm_games.benchmarks.record.worker_files import ENDED
+from llm_games.benchmarks.run.batches import Batch, batches
 from llm_games.benchmarks.run.branch_point import BranchSeat, Retelling
-from llm_games.benchmarks.run.conduct import rows_of, void_reason
+from llm_games.benchmarks.run.conduct import not_ended, rows_of, void_reason
 from llm_games.benchmarks.run.plan import PlannedGame, PlannedSeat, RunPlan
 from llm_games.benchmarks.run.resume import EpisodeRecord, planned, recalled
 from llm_games.errors import LLMGamesError
@@ -89,9 +92,14 @@ def replay(records: Records, objects: Mapping[str, Any] | None = None) -> Replay
     episodes = records.episodes()
     mismatches += _games(records.games(), episodes, plan)
     table = _ReplayTable(records, plan)
+    alike = dict(_alike(table, episodes))
     with asyncio.Runner() as runner:
         for row in episodes:
             if row.game.label not in table.games:
+                continue
+            if row.id in alike:
+                comparison.episodes += 1
+                comparison.steps += alike[row.id]
                 continue
             try:
                 episode = _Rerun(table, row)
@@ -132,6 +140,54 @@ def _games(
                 yield Mismatch(f"game {game.label}", what, *_texts(expected, recorded))
     for label in by_label:
         yield Mismatch(f"game {label}", "row", "none", "one")
+
+
+def _alike(table: _ReplayTable, episodes: Sequence[schema.EpisodeRow]) -> Iterator[tuple[int, int]]:
+    """Yield episodes of rule players that come out as recorded, played in batches, and their steps.
+
+    The others are played one by one, to see where they part.
+    """
+    games, records = table.games, table.records
+    ended = {row.id: row for row in episodes if row.status in ENDED and row.game.label in games}
+    pending, asked = (replace(row, status="pending") for row in ended.values()), records.asked()
+    for batch in batches(pending, games, _rule_players(games.values())):
+        rows = _rows(batch)
+        for number, over in zip(rows["steps"], batch.over.tolist(), strict=True):
+            row, late = ended[number], not_ended(games[ended[number].game.label])
+            end = ("done", None) if over else ("void", late)
+            if number in asked or (row.status, row.reason) != end:
+                continue
+            with suppress(StoreError):  # another way than ours to say that it is damaged
+                if all(
+                    repr(records.cells(PARTS[name], number)) == repr(of[number])
+                    for name, of in rows.items()
+                ):
+                    yield number, len(rows["steps"][number])
+
+
+def _rule_players(games: Iterable[PlannedGame]) -> dict[str, Any]:
+    """Players by key; None for those of whom the record alone knows what they do."""
+    policies: dict[str, Any] = {}
+    for game in games:
+        for seat in game.seats:
+            policies[seat.key] = None
+            if not (seat.asks or seat.is_guest or seat.is_users_policy):
+                with suppress(LLMGamesError):  # such as of a file that is not here
+                    policies[seat.key] = make_player(seat.player, game.rules())
+    return policies
+
+
+def _rows(batch: Batch) -> dict[str, dict[int, list[tuple[Any, ...]]]]:
+    """Steps and decisions of a batch as they are written, by episode in its order."""
+    ids, steps, decisions = [row.id for row in batch.episodes], list[Any](), list[Any]()
+    for columns in batch.play():
+        steps += columns.steps(ids)
+        decisions += columns.decisions(ids)
+    rows = {name: {number: list[Any]() for number in ids} for name in ("steps", "decisions")}
+    for name, cells in (("steps", steps), ("decisions", decisions)):
+        for number, *rest in sorted(cells):
+            rows[name][number].append(tuple(rest))
+    return rows
 
 
 class _ReplayStop(Exception):
