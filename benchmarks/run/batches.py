@@ -22,7 +22,6 @@ from llm_games.wrappers.policy import Policy
 
 DECISIONS = 50_000
 """Decisions of a batch, at most: their rows are in memory, and nothing is saved before its end."""
-UNLIMITED = 1000  # steps that a game is reckoned to have that has no limit
 
 
 @dataclass
@@ -38,8 +37,8 @@ class Batch:
     @property
     def size(self) -> int:
         """Episodes that it takes, at most."""
-        steps = self.max_steps or self.rules.length() or UNLIMITED
-        return DECISIONS // (steps * self.rules.players)
+        limits = self.max_steps, self.rules.length()  # one of them is there
+        return DECISIONS // (min(filter(None, limits)) * self.rules.players)
 
     def play(self) -> Iterator[StepColumns]:
         """All steps of all episodes, to their ends."""
