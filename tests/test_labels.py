@@ -1,150 +1,301 @@
-"""Labels and notes of a person: kept beside the run, found in lists, reports and exports."""
+"""No claim of an equilibrium, or of the best player known, is refuted by what one can do instead.
 
-import csv
+Parameters are drawn, silly ones among them; every plan of one seat is tried against `rational` in
+all others, through `step` alone (`deviating`). An "equilibrium" is refuted by a plan that earns
+more by `TOLERANCE` of a step's largest payoff (rounding of doubles); "best known" by one that earns
+more than the sentence allows, or, if it says no number, by another player of `replies` that earns
+more by `CLEARLY` of what `rational` earns and of a step's largest payoff.
+"""
+
+import dataclasses
 import re
-import shutil
+import time
+import warnings
+import zlib
 
-import httpx
+import numpy as np
 import pytest
-import viewing
+from deviating import TooLarge, tried
+from playing import NAMES, by_game, each_row
 
 import llm_games as lg
-from llm_games.benchmarks.record.connection import NotARun, Unwritable
-from llm_games.benchmarks.record.labels import (
-    EPISODE,
-    Labelled,
-    labels_file,
-    read_labels,
-    write_label,
-)
-from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.recorded_games import read
-from llm_games.benchmarks.show.export.table_files import export
-from llm_games.benchmarks.show.page.page_tables import labels_grid
+from llm_games.baselines.games.bertrand_competition import theory as pricing
+from llm_games.baselines.games.el_farol_bar import theory as bar
+from llm_games.baselines.players import handed
+from llm_games.baselines.regret import deviation, has, rational, replies, stacked, welfare
 from llm_games.errors import BadParameter
+from llm_games.facts import LARGEST
+from llm_games.questions import MISSING
+from llm_games.registry import game_class, rulebook
+from llm_games.rounds import Rounds
 
-GAME = {"game": "public_goods", "params": {"players": 3, "rounds": 2}}
-HOSTILE = "<script>boom()</script>\u202e\0"
+TOLERANCE = 1e-7
+CLEARLY = 0.05
+KEPT = 300  # claims a game has at least at night, where it can be solved
+DRAWS = 2000  # of all games together at least
+USUAL = 0.5  # how often a parameter is left as it is
 
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
-    path = tmp_path_factory.mktemp("recorded") / "goods.db"
-    config = {"seed": 3, "episodes": 2, "seats": ["random", "rational", "random"]}
-    viewing.apart(lambda: lg.run(config | {"games": [GAME], "order": "fixed"}, path))
-    return path
-
-
-@pytest.fixture
-def goods(recorded, tmp_path):
-    (tmp_path / "runs").mkdir()
-    return shutil.copy(recorded, tmp_path / "runs" / "goods.db")
-
-
-@pytest.fixture
-def client(goods, tmp_path):
-    with (
-        viewing.served(goods.parent, cache=tmp_path / "cache") as address,
-        httpx.Client(base_url=address, follow_redirects=True, timeout=60) as client,
-    ):
-        page = client.get(f"/?token={viewing.TOKEN}").text
-        client.run = re.search(r"/run/\w+", page)[0]
-        client.here = {"origin": address}
-        yield client
+USUALLY = {"players": [2, 2, 3, 3, 4], "rounds": [1, 2, 3]}
+DRAWN = by_game("DRAWN", {})
+"""Values of parameters that are drawn, where their declaration names none or too large ones."""
+TOO_LARGE = by_game("TOO_LARGE", set())
+"""Parameters whose own values make too large a game."""
+FREE = {"emergency_evacuation"}  # of these no equilibrium is known, whatever the parameters
+LITTLE = {"english_auction"}  # what increments gain is by no plan `CLEARLY` more
+LOTS = {"sealed_bid_auction"}  # regret is a mean over who of the tied wins
 
 
-def count_of(client, query):
-    page = client.get(f"{client.run}/decisions?{query}").text
-    return int(re.search(r"<b>(\d+) decision", page)[1])
+def drawn(name, rng, values=None):
+    own = USUALLY | DRAWN[name] if values is None else values
+    always = {*USUALLY, *TOO_LARGE[name], *(values or {})}
+    while True:
+        params, players = {}, int(rng.choice(own["players"]))
+        for f in dataclasses.fields(game_class(name)):
+            if f.name not in always and rng.random() < USUAL:
+                continue
+            value = players if f.name == "players" else _value(f, own, players, rng)
+            if value is not dataclasses.MISSING:
+                params[f.name] = value
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return rulebook(name, **params), params
+        except BadParameter:
+            continue
 
 
-def test_what_a_person_writes_is_kept_beside_the_run_and_narrows_the_list(client, goods):
-    before = goods.read_bytes()
-    assert 'name="labels"' in client.get(f"{client.run}/decision/1/0/0").text
-    assert sorted(path.name for path in goods.parent.iterdir()) == ["goods.db"]  # by looking
-
-    def post(place, **form):
-        return client.post(f"{client.run}/{place}/label", data=form, headers=client.here)
-
-    page = post("decision/1/0/0", labels=f"odd, {HOSTILE}, odd", note="gives all\nat once").text
-    assert 'value="odd, &lt;script&gt;boom()&lt;/script&gt;⟨U+202E⟩⟨U+0000⟩"' in page
-    assert 'value="gives all at once"' in page
-    assert "episode 1" in post("episode/2", labels="odd", note="").text
-    assert (count_of(client, "label=odd"), count_of(client, "")) == (7, 12)
-    assert count_of(client, "label=odd&episode=1") == 1
-    assert '<span class="label">odd</span>' in client.get(f"{client.run}/decisions").text
-    assert post("decision/1/0/0", labels="", note="").status_code == 200
-    assert count_of(client, "label=odd") == 6
-    assert goods.read_bytes() == before
+def _value(f, own, players, rng):
+    about = f.metadata
+    if f.name in own:
+        value = own[f.name][int(rng.integers(len(own[f.name])))]
+        return value(rng, players) if callable(value) else value
+    if about["choices"]:
+        return str(rng.choice([*about["choices"]]))
+    if isinstance(f.default, bool):
+        return bool(rng.random() < 0.5)
+    if about["low"] is not None:
+        high = min(about["low"] + 20, about["high"] or LARGEST)
+        return int(rng.integers(about["low"], high, endpoint=True))
+    return dataclasses.MISSING
 
 
-@pytest.mark.parametrize(
-    ("form", "why"),
-    [
-        ({"labels": "x" * 1_000_000}, "a form has at most "),
-        ({"labels": "x" * 61}, "a label has at most 60 characters"),
-        ({"labels": ",".join(map(str, range(21)))}, "at most 20 are allowed, got 21"),
-        ({"note": "x" * 1001}, "a note has at most 1000 characters, got 1001"),
-        ({"other": "x"}, "labels and note can be given, got other"),
+def refuted(game, claim):
+    """Return how a claim is refuted, "" if it is not, None if fewer rounds are too much to try."""
+    try:
+        return _refuted(game, claim)
+    except TooLarge:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                fewer = dataclasses.replace(game, rounds=game.rounds - 1)
+            except (AttributeError, BadParameter):
+                return None
+        return refuted(fewer, rational(fewer))
+
+
+def _refuted(game, claim):
+    allowed = re.search(r"gain more than ([\d.e-]+)( a round)?", claim.sentence)
+    rounds = game.rounds if allowed and allowed[2] else 1
+    if getattr(game, "valuation_draw", "") == "seeded":  # nobody knows the seed
+        game = dataclasses.replace(game, valuation_draw="random", tie_rng="own")
+    for seat in range(game.players):
+        if claim.kind == "equilibrium" or allowed or game.name in LITTLE:
+            found = tried(game, seat)
+            least = TOLERANCE * found.size + (float(allowed[1]) * rounds * 1.06 if allowed else 0)
+            least += CLEARLY * found.own * (game.name in LITTLE)
+            if found.gain > least:
+                return f"seat {seat} can have {found.best:g} rather than {found.own:g}"
+            continue
+        usual = tried(game, seat, branch=False)
+        for other in replies(game):
+            found = tried(game, seat, own=other, branch=False)
+            least = CLEARLY * max(abs(usual.own), usual.size)
+            if found.own > usual.own + least:
+                return f"seat {seat} has {found.own:g} as {other} rather than {usual.own:g}"
+    return ""
+
+
+def misjudged(game, rng):
+    """Return in words what is wrong with regret and distance of random play; "" if nothing."""
+    state = game.reset(int(rng.integers(2**31)), (8,))
+    for _ in range(6):
+        if state.over.all():
+            break
+        low, high = (np.clip(limit, -60, 60) for limit in game.legal(state))
+        moves = rng.integers(low - 2, np.maximum(high + 3, low - 1))
+        wild = rng.choice([MISSING, -1000, 10**9, *range(-3, 4)], moves.shape)
+        moves = np.where(rng.random(moves.shape) < rng.choice([0, 0.2]), wild, moves)
+        if game.division is not None and not state.phase[0]:  # whole plans, mostly
+            alive = np.arange(game.players)[:, None] >= state.proposer
+            moves = np.where(alive, rng.integers(-2, game.gold + 1, moves.shape), 0)
+            moves[state.proposer, np.arange(8)] += game.gold - moves.sum(axis=0)
+        live = ~state.over
+        before, (state, outcome) = state, game.step(state, moves)
+        judged = deviation(game, outcome.record)
+        lost = judged.regret[:, live]
+        size = 1e-9 * max(1, np.abs(outcome.rewards).max())
+        if not (np.isnan(lost) | (lost >= -size)).all():
+            return f"regret {np.nanmin(lost):g} of {moves.tolist()}"
+        far = judged.distance[live]
+        if not (np.isnan(far) | ((far >= 0) & (far <= 1 + 1e-9))).all():
+            return f"distance {far.tolist()} of {moves.tolist()}"
+        wrong = unlike(game, before, moves, outcome, judged, live)
+        if wrong:
+            return wrong
+    return ""
+
+
+def misvalued(game, claim, rng):
+    """Return in words where a round of legal moves brings more or less than can be; "" if nowhere.
+
+    Equilibrium play brings what equilibria bring.
+    """
+    if not isinstance(game, Rounds) or not has(game.name, "welfare"):
+        return ""
+    state = game.reset(1, (2000,))
+    low, high = game.legal(state)
+    ends = np.stack([low, np.minimum(high, 1000), rng.integers(low, high, endpoint=True)])
+    moves = np.take_along_axis(ends, rng.integers(3, size=(1, *low.shape)), axis=0)[0]
+    found = welfare(game, stacked([game.step(state, moves)[1].record]))
+    close = 1e-9 * max(1, np.abs(found.total).max())
+    outside = (found.total > found.best + close) | (found.total < found.worst - close)
+    if outside.any():
+        at = outside.argmax()
+        return f"{moves[:, at]} bring {found.total[at]:g}, of {found.worst[at]:g}.." + (
+            f"{found.best[at]:g}"
+        )
+    if claim.kind == "equilibrium" and not handed(game.name).mixed:
+        episode = lg.play(game, [lg.player("rational")] * game.players, seed=1)
+        whole = welfare(game, stacked([step.outcome.record for step in episode.steps]))
+        close = 1e-9 * max(1, abs(whole.total))
+        if whole.total > whole.highest + close or whole.total < whole.lowest - close:
+            return f"rational brings {whole.total:g}, of {whole.lowest:g}..{whole.highest:g}"
+    return ""
+
+
+def unlike(game, state, moves, outcome, judged, live):
+    """Return in words where the regret of a round is not what another legal move had brought."""
+    if not isinstance(game, Rounds) or game.name in LOTS or game.failed_reply == "void_run":
+        return ""
+    low, high = game.legal(state)
+    if (high - low).max() > 40:
+        return ""
+    best = np.full(moves.shape, -np.inf)
+    for seat in range(game.players):
+        for move in range(int(low[seat].min()), int(high[seat].max()) + 1):
+            own = moves.copy()
+            own[seat] = np.clip(move, low[seat], high[seat])
+            best[seat] = np.maximum(best[seat], game.step(state, own)[1].rewards[seat])
+    gain = np.maximum(best - outcome.rewards, 0)
+    off = (np.abs(gain - judged.regret) > 1e-6 * max(1, np.abs(best).max())) & live
+    if off.any():
+        seat, at = np.argwhere(off)[0]
+        return (
+            f"regret {judged.regret[seat, at]:g} of seat {seat} at {moves[:, at].tolist()}, "
+            f"where {gain[seat, at]:g} is to be gained"
+        )
+    return ""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_no_claim_is_refuted_nor_any_regret_below_zero(name, night, record_property):
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    draws = claims = weaker = large = 0
+    wrong, begun = [], time.monotonic()
+    least = night(12, DRAWS // len(NAMES) + 1)
+    kept = 0 if name in FREE else night(3, KEPT)
+    while draws < least or claims < kept:
+        assert draws < 8 * max(least, kept), f"{claims} claims of {draws} draws"
+        game, params = drawn(name, rng)
+        draws += 1
+        claim = rational(game)
+        found = "" if claim.kind == "heuristic" else refuted(game, claim)
+        if found is None:
+            large += 1
+            continue
+        claims += claim.kind != "heuristic"
+        weaker += claim.kind == "heuristic"
+        if found:
+            wrong.append(f"{params}: {claim}, but {found}")
+        for found in (misjudged(game, rng), misvalued(game, claim, rng)):
+            if found:
+                wrong.append(f"{params}: {found}")
+    record_property("draws", draws)
+    record_property("kept", claims - len(wrong))
+    record_property("no claim", weaker)
+    record_property("refuted", len(wrong))
+    record_property("too large", large)
+    print(name, draws, claims, weaker, large, f"{time.monotonic() - begun:.1f} s")
+    assert not wrong, "\n".join([str(len(wrong)), *wrong[:12]])
+
+
+EXCLUSIVE = {"bounds_check": "none", "prize_rule": "exclusive"}
+LAMP = {"items": (("Lamp", 0, 0),), "values": "private", "increment_pct": 0, "budgets": 8}
+LAMP |= {"value_mean": 4}
+ALONE = LAMP | {"players": 1, "discount": 50}
+SILENT = {"announce_cap": False, "max_shots": 6, "players": 3}
+
+
+@each_row(
+    ("name", "params", "seat", "gain"),
+    [  # a silent cap makes the first shots worth more
+        ("battle_royale", SILENT, 0, 0.0080),
+        # -4 wins against 5; a number beyond the largest one against it
+        (
+            "beauty_contest",
+            {"players": 2, "ratio": "1/2", "min": 5, "max": 7, "rounds": 1}
+            | {"bounds_check": "none", "prize_rule": "split"},
+            0,
+            0.5,
+        ),
+        ("beauty_contest", EXCLUSIVE | {"players": 3, "ratio": "4/3", "max": 7, "rounds": 1}, 0, 1),
+        # tables whose largest number is 2 do not rest there as those of 4 do
+        (
+            "beauty_contest",
+            {"players": 3, "ratio": "3", "min": -7, "max_draw": (2, 5), "prize_rule": "split"}
+            | {"rounds": 1},
+            0,
+            1 / 3,
+        ),
+        # bids that were shown can be matched; above one's money a bid against the rules may win
+        (
+            "budget_auction",
+            {"players": 2, "assets": 5, "mu": 3, "sigma": 2, "decimals": 0, "rounds": 2}
+            | {"reveal": "bids"},
+            0,
+            0.2976,
+        ),
+        (
+            "budget_auction",
+            {"players": 3, "assets": (3, 8, 8), "valuations": ((8, 5, 6),), "decimals": 0}
+            | {"price": "second", "rule_breaker": "include", "rounds": 1},
+            0,
+            2,
+        ),
+        # who raises by two is at a good place; a lower start price can be waited for
+        ("english_auction", LAMP | {"players": 2, "value_sd": 1}, 0, 0.0679),
+        ("english_auction", LAMP | {"players": 2, "private_values": ((7,), (6,))}, 0, 0.5),
+        ("english_auction", ALONE | {"items": (("Lamp", 4, 0),), "value_sd": 2}, 0, 2.966),
+        # votes that are not needed can be charged for
+        ("pirate_game", {"players": 3, "gold": 4, "proposal_check": "sum_and_length"}, 0, 3),
     ],
 )
-def test_too_much_is_a_clear_error_and_keeps_nothing(client, goods, form, why):
-    answer = client.post(f"{client.run}/decision/1/0/0/label", data=form, headers=client.here)
-    assert answer.status_code == 400
-    assert why in answer.text
-    assert not labels_file(goods).exists()
+def test_claims_that_were_refuted_are_made_no_more(name, params, seat, gain):
+    game = rulebook(name, **params)
+    assert tried(game, seat).gain == pytest.approx(gain, rel=0.02)
+    assert rational(game).kind == "heuristic"
 
 
-def test_only_a_page_of_the_viewer_writes(client, goods):
-    address, form = f"{client.run}/decision/1/0/0/label", {"labels": "odd"}
-    for headers in ({}, {"origin": "http://evil.example"}, {"origin": "null"}):
-        assert client.post(address, data=form, headers=headers).status_code == 403
-    assert client.get(f"{address}?labels=odd").status_code in (404, 405)
-    client.cookies.clear()
-    assert client.post(address, data=form, headers=client.here).status_code == 403
-    assert not labels_file(goods).exists()
-
-
-def test_a_decision_that_is_not_there_is_no_place_for_a_label(client, goods):
-    for place in ("decision/1/77/0", "episode/9"):
-        answer = client.post(f"{client.run}/{place}/label", data={}, headers=client.here)
-        assert answer.status_code == 404
-    assert not labels_file(goods).exists()
-
-
-def test_reports_count_labels_and_exports_hold_them(goods, tmp_path):
-    with Records.open_readonly(goods) as records:
-        write_label(records, (1, 0, 1), Labelled(("odd", "kind"), "it gives"))
-        write_label(records, (2, 1, 1), Labelled(("odd",), ""))
-        write_label(records, (2, EPISODE, EPISODE), Labelled(("odd",), ""))
-        rows = labels_grid(read(records, "corrected")).rows
-        assert rows == [["kind", "rational", 1, 0], ["odd", "", 0, 1], ["odd", "rational", 2, 0]]
-        counts = export(records, tmp_path / "out")
-        assert counts[tmp_path / "out" / "labels.csv"] == 3
-    with (tmp_path / "out" / "labels.csv").open() as file:
-        first, *_ = csv.DictReader(file)
-    assert (first["step"], first["player"], first["note"]) == ("0", "rational", "it gives")
-    assert first["labels"] == '["odd", "kind"]'
-
-
-def test_labels_of_another_run_and_a_folder_that_cannot_be_written_say_so(
-    goods, recorded, tmp_path
-):
-    with Records.open_readonly(goods) as records:
-        labels_file(goods).mkdir()
-        with pytest.raises(Unwritable, match="labels are kept beside the run, in"):
-            write_label(records, (1, 0, 0), Labelled(("odd",), ""))
-        labels_file(goods).rmdir()
-        write_label(records, (1, 0, 0), Labelled(("odd",), ""))
-    lg.run({"games": [GAME], "seats": ["random"]}, tmp_path / "other.db")
-    shutil.copy(labels_file(goods), labels_file(tmp_path / "other.db"))
-    with Records.open_readonly(tmp_path / "other.db") as records:
-        with pytest.raises(NotARun, match="the labels of another run"):
-            read_labels(records)
-        with pytest.raises(NotARun, match="the labels of another run"):
-            write_label(records, (1, 0, 0), Labelled(("odd",), ""))
-
-
-def test_what_is_wrong_with_a_label_names_it():
-    with pytest.raises(BadParameter, match="got 'xxxxxxxxxxxxxxxxxxxx' with 1000000"):
-        Labelled.of("x" * 1_000_000, "")
+def test_what_is_false_is_found(monkeypatch):
+    """A player that goes too often, and regret of profits that are not cut."""
+    game = rulebook("el_farol_bar", players=3, rounds=2)
+    assert refuted(game, rational(game)) == ""
+    monkeypatch.setattr(bar, "mixed_equilibrium", lambda _: 0.5)
+    assert "can have" in refuted(game, rational(game))
+    params = {"a": 6, "tick": 1, "rounds": 2, "beta": 1}
+    game = rulebook("bertrand_competition", profit_rounding="truncate", **params)
+    exact, judged = rulebook("bertrand_competition", **params), pricing.regret
+    assert misjudged(game, np.random.default_rng(1)) == ""
+    monkeypatch.setattr(pricing, "regret", lambda _, prices: judged(exact, prices))
+    assert "is to be gained" in misjudged(game, np.random.default_rng(1))
