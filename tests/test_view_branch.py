@@ -127,6 +127,8 @@ def test_what_cannot_be_is_said_and_writes_nothing(client, goods, fields, words)
     page = form(client, **fields)
     assert page.status_code == 400
     assert words in page.text
+    assert "Not done" in page.text
+    assert f'href="{client.run}/decision/1/2/0"' in page.text
     assert files(goods) == ["goods.db"]
 
 
