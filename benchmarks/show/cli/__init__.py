@@ -48,7 +48,7 @@ llm-games resume FILE (of a replay: something differs; of a report: a part of it
 
 130  interrupted with Ctrl-C; go on with: llm-games resume FILE
 """
-COMMANDS = {
+COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Every day": (
         *(run.run, run.resume, report.report, view.view),
         *(compare.compare, games.play, games.list_all, games.show),
