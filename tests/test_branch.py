@@ -92,6 +92,17 @@ def test_planners_tools_and_series_go_on_as_they_did(tmp_path):
             continued(origin, number, f"{label}/1/{step}", path)
 
 
+def test_of_a_part_of_a_run_all_is_played(tmp_path):
+    seats = ["mock", "random", "fixed:5"]
+    game = {"game": "public_goods", "params": {"players": 3, "rounds": 3}, "seats": seats}
+    config = {"games": [game], "episodes": 4}
+    parts = [lg.run(config, tmp_path / f"{k}.db", part=f"{k}/2").path for k in (1, 2)]
+    for path in parts:
+        with Records.open_readonly(path) as records:
+            number = next(row.number for row in records.episodes() if row.status == "done")
+        continued(path, number, f"public_goods/{number}/1", path.with_suffix(".branch.db"))
+
+
 def test_a_seat_is_asked_again_and_what_stood_before_counts_nowhere(goods, tmp_path):
     branch = lg.branch(goods, "public_goods/0/2", tmp_path / "b.db", asked=0, times=10)
     recorded = rows(goods, 0)[1]
@@ -187,6 +198,7 @@ def test_an_interrupted_branch_goes_on(goods, tmp_path):
     ("place", "changes", "error", "words"),
     [
         ("public_goods", {}, BadParameter, "LABEL/NUMBER/STEP"),
+        ("public_goods/0/" + "9" * 5000, {}, BadParameter, "LABEL/NUMBER/STEP"),
         ("public_good/0/0", {}, UnknownName, "did you mean 'public_goods'"),
         ("public_goods/1/0", {}, BadParameter, "has no episode 1: it has 0 to 0"),
         ("public_goods/0/4", {}, BadParameter, "it has 0 to 3"),

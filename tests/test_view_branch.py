@@ -127,6 +127,8 @@ def test_what_cannot_be_is_said_and_writes_nothing(client, goods, fields, words)
     page = form(client, **fields)
     assert page.status_code == 400
     assert words in page.text
+    assert "Not done" in page.text
+    assert f'href="{client.run}/decision/1/2/0"' in page.text
     assert files(goods) == ["goods.db"]
 
 
@@ -186,6 +188,7 @@ def test_a_model_that_costs_is_asked_once_its_price_is_agreed_to(paid, tmp_path)
         assert quote.status_code == 200
         assert "Nobody has been asked yet" in quote.text
         assert "about 3</dd>" in quote.text  # calls: none of what stood before
+        assert "does not pay for all of it" not in quote.text
         assert form(client, times="3", agreed="0" * 64).text == quote.text
         assert (len(server.seen), files(path)) == (server.asked, ["paid.db"])
         fields = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', quote.text))
@@ -197,6 +200,7 @@ def test_a_model_that_costs_is_asked_once_its_price_is_agreed_to(paid, tmp_path)
         assert len(server.seen) == server.asked + 1 + 3  # with a greeting
         quote = form(client, times="100")
         assert "11.52" in quote.text  # is left: 4 calls of 100 tokens in and 10 out are paid
+        assert "does not pay for all of it" in quote.text
         fields = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', quote.text))
         stopped = form(client, **fields)
         assert (stopped.status_code, "--budget-money" in stopped.text) == (400, True)

@@ -142,6 +142,7 @@ def test_from_disk_the_list_leads_to_decisions_with_all_their_texts(visit, path)
     page.get_by_role("searchbox").fill('"less is better"')
     page.get_by_role("searchbox").press("Enter")
     expect(status).to_have_text("4 decisions of 117")
+    expect(page.locator("#list caption")).to_have_text("Decisions, page 1 of 1")
     expect(page.locator(".chips")).to_contain_text("less is better")
     row = page.locator("#list tr[data-row]").first
     expect(row).to_contain_text("tokens_contributed")

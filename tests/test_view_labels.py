@@ -3,6 +3,8 @@
 import csv
 import re
 import shutil
+import sqlite3
+from contextlib import closing
 
 import httpx
 import pytest
@@ -143,6 +145,32 @@ def test_labels_of_another_run_and_a_folder_that_cannot_be_written_say_so(
             read_labels(records)
         with pytest.raises(NotARun, match="the labels of another run"):
             write_label(records, (1, 0, 0), Labelled(("odd",), ""))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        (1, 0, 0, "no json", ""),
+        (1, 0, 0, '{"a": 1}', ""),
+        (1, 0, 0, "[1, null]", ""),
+        (1, 0, 0, '["odd"]', None),
+        (1, 0, 0, f'["{"x" * 1_000_000}"]', ""),
+        ("x", None, 0, '["odd"]', ""),
+        (2**63 - 1, 0, 0, '["odd"]', ""),
+    ],
+)
+def test_a_strangers_labels_stop_no_page(client, goods, row):
+    with Records.open_readonly(goods) as records:
+        write_label(records, (1, 0, 1), Labelled(("odd\u202e",), "\0"))
+        assert "odd⟨U+202E⟩" in client.get(f"{client.run}/decisions").text
+        with closing(sqlite3.connect(labels_file(goods))) as file, file:
+            file.execute("DROP TABLE labels")
+            file.execute("CREATE TABLE labels (episode, step, seat, labels, note)")
+            file.execute("INSERT INTO labels VALUES (?, ?, ?, ?, ?)", row)
+        with pytest.raises(NotARun, match="no labels of the viewer"):
+            read_labels(records)
+    for page in ("", "/decisions", "/decision/1/0/0", "/episode/1"):
+        assert client.get(f"{client.run}{page}").status_code == 200
 
 
 def test_what_is_wrong_with_a_label_names_it():

@@ -132,6 +132,8 @@ def test_an_evacuation_is_a_film_of_at_most_two_screens(visit, how):
     expect(page.locator(".crowded:visible h3")).to_have_text("Round 3")
     high, screen = page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
     assert high <= 2 * screen
+    edge = page.locator(".picture img").evaluate("image => image.getBoundingClientRect().right")
+    assert edge <= page.evaluate("innerWidth")
 
 
 @pytest.mark.long

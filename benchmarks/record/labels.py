@@ -6,7 +6,7 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from llm_games.benchmarks.record.connection import (
     NotARun,
@@ -65,7 +65,24 @@ def read_labels(records: Records) -> dict[Place, Labelled]:
     with opened(path, "ro") as database, closing(database), translated(path):
         _check_run(path, database, records.created)
         rows = database.execute("SELECT episode, step, seat, labels, note FROM labels").fetchall()
-    return {row[:3]: Labelled(tuple(json.loads(row[3])), row[4]) for row in sorted(rows)}
+    try:
+        return dict(sorted(map(_read, rows)))
+    except (ValueError, TypeError, RecursionError, BadParameter) as error:
+        raise NotARun(f"{path} holds no labels of the viewer ({error}): move it away") from error
+
+
+def _read(row: tuple[Any, ...]) -> tuple[Place, Labelled]:
+    """Read a row of a file that anybody may have made; ValueError and the like: it is none."""
+    *place, written, note = row
+    if not all(isinstance(number, int) and -1 <= number < 2**62 for number in place):
+        raise ValueError("a place is no decision")
+    if not isinstance(note, str):
+        raise TypeError("a note is no text")
+    words = json.loads(written)
+    labelled = Labelled.of(",".join(words), note)
+    if [*labelled.labels] != words or labelled.note != note:
+        raise ValueError("a label is none")
+    return (place[0], place[1], place[2]), labelled
 
 
 def write_label(records: Records, place: Place, labelled: Labelled) -> None:

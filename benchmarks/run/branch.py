@@ -81,9 +81,10 @@ class _Choices(Settings):
 def place_of(text: str) -> tuple[str, int, int]:
     """Read ``LABEL/NUMBER/STEP``; BadParameter: it is not that."""
     label, *numbers = text.rsplit("/", 2)
-    if not label or len(numbers) != 2 or not all(n.isascii() and n.isdigit() for n in numbers):
+    digits = all(n.isascii() and n.isdigit() and len(n) < 19 for n in numbers)
+    if not label or len(numbers) != 2 or not digits:
         form = "LABEL/NUMBER/STEP: a game's label, its episode and a step, both counted from 0"
-        raise BadParameter(f"a decision is named {form}; got {text!r}")
+        raise BadParameter(f"a decision is named {form}; got {text[:80]!r}")
     return label, int(numbers[0]), int(numbers[1])
 
 
@@ -143,7 +144,8 @@ def branched(
             "branch": point,
         }
     )
-    return plan.model_copy(update={"games": [branch]}).with_objects(objects)
+    # Also of a part of a run (`part`) all is played.
+    return plan.model_copy(update={"games": [branch], "part": None}).with_objects(objects)
 
 
 def run_digest(records: Records) -> str:

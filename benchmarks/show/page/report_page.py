@@ -36,6 +36,7 @@ from llm_games.benchmarks.judge.paper import (
 from llm_games.benchmarks.judge.references import Reference, references
 from llm_games.benchmarks.judge.reliability import reliability
 from llm_games.benchmarks.judge.result_table import ResultTable
+from llm_games.benchmarks.record.plain_text import harmless
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import MARK, RecordedGame, Run, read
 from llm_games.benchmarks.record.spending import unsure
@@ -141,7 +142,8 @@ def html(
     files, page = Files(), Parts()
     context = _content(runs, page, files, comparing, baselines, conversations)
     shown = context | {"css": Markup(css()), "version": __version__}
-    return _environment().get_template("page.html.j2").render(shown), files, page.failed
+    text = _environment().get_template("page.html.j2").render(shown)
+    return harmless(text), files, page.failed
 
 
 def body(file: Records, links: str, scoring: str | None = None, baselines: bool = True) -> Markup:
@@ -150,7 +152,7 @@ def body(file: Records, links: str, scoring: str | None = None, baselines: bool 
     _check_scoring(scoring)
     run = read(file, scoring or edition_of(file.config))
     context = _content([run], Parts(), None, False, baselines, links=links)
-    return Markup(_environment().get_template("body.html.j2").render(context))
+    return Markup(harmless(_environment().get_template("body.html.j2").render(context)))
 
 
 def _check_scoring(scoring: str | None) -> None:

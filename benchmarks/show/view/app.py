@@ -298,6 +298,9 @@ def problem(
 def _refused(request: Request, error: Exception) -> Response:
     status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 400)
     run = request.path_params.get("run")
+    if request.method == "POST":
+        back = [("Back to the form", request.url.path.rpartition("/")[0])]
+        return problem("Not done", str(error), status, crumbs=back)
     listed = [("Decisions", f"/run/{run}/decisions")] if isinstance(error, Gone) and run else []
     return problem("Not shown", str(error), status, crumbs=listed)
 

@@ -25,6 +25,7 @@ from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.show.view.decision_index import Decisions, Gone, Page
 from llm_games.benchmarks.show.view.filter import Filter
 from llm_games.benchmarks.show.view.search import Search
+from llm_games.benchmarks.show.view.texts import visible
 
 ENDING = ".db"
 ID = 8  # characters of an id
@@ -88,7 +89,8 @@ class RunFile:
         if stamp != self._labels[0]:
             try:
                 with self.records() as records:
-                    self._labels = stamp, read_labels(records)
+                    read = read_labels(records)
+                self._labels = stamp, {place: _visible(of) for place, of in read.items()}
             except StoreError as error:
                 self._labels, self.problem = (stamp, {}), str(error)
         return self._labels[1]
@@ -244,6 +246,11 @@ class RunShelf:
     def close(self) -> None:
         for run in self._runs.values():
             run.stop()
+
+
+def _visible(labelled: Labelled) -> Labelled:
+    """What is in a file that anybody may have made, without what steers a display."""
+    return Labelled(tuple(map(visible, labelled.labels)), visible(labelled.note))
 
 
 def _files(path: Path, marked: bool = True) -> list[Path]:

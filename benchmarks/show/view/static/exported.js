@@ -261,6 +261,7 @@ function list({ columns, names, values, words, numbers, rows: PER_PAGE }) {
     status.textContent = `${number(places.length)} ${places.length === 1 ? "decision" : "decisions"}`
       + (places.length === count ? "" : ` of ${number(count)}`);
     where.textContent = `page ${page} of ${pages}`;
+    body.parentElement.caption.textContent = `Decisions, ${where.textContent}`;
     for (const [link, to] of [[previous, page - 1], [next, page + 1]]) {
       const changed = new URLSearchParams(query);
       changed.set("page", to);
