@@ -225,6 +225,7 @@ class Coordinator:
         self.turns: deque[list[EpisodeRow]] = deque()
         self.deaths = 0
         self.next_look = 0.0
+        self.awake = 0.0  # when it last looked for messages
 
     async def play(self) -> None:
         await self.run.whole(self._play(self.run.owed()))
@@ -250,7 +251,7 @@ class Coordinator:
             yield [first, *turn] if series and first is not None else turn
 
     async def _conduct(self) -> None:
-        stopped = True
+        stopped, self.awake = True, asyncio.get_running_loop().time()
         try:
             for _ in range(min(self.crew.count, len(self.turns))):
                 self._start()
@@ -283,15 +284,20 @@ class Coordinator:
             self.hands[name].worker.send(message)
 
     async def _event(self) -> tuple[_Hand | None, str, list[Any]]:
-        """Wait a while for a message of a worker; one that is silent for too long is ended."""
+        """Wait a while for a message of a worker; one that is silent for too long is ended.
+
+        The time for which the coordinator itself was halted or busy does not count.
+        """
         clock = asyncio.get_running_loop().time
         try:
             name, (kind, *about) = await asyncio.wait_for(self.events.get(), BEAT / 4)
         except TimeoutError:
             name, kind, about = "", "", []
+        absent, self.awake = max(0.0, clock() - self.awake - BEAT), clock()
         if (hand := self.hands.get(name)) is not None:
             hand.last_sign = clock()
         for other in self.hands.values():
+            other.last_sign += absent
             if clock() - other.last_sign > LEASE:
                 other.worker.kill()
         return hand, kind, about
