@@ -161,6 +161,18 @@ def test_one_process_goes_on_where_workers_were(alone, calls, tmp_path):
     assert {**mine, "run": 0} == {**rows, "run": 0}  # its budget is in the configuration
 
 
+def test_workers_go_on_with_a_branch(calls, tmp_path):
+    raw = {"seats": [MODEL], "games": [{"game": "public_goods", "params": {"players": 2}}]}
+    origin = lg.run(raw, tmp_path / "origin.db").path
+    place, path = "public_goods/0/2", tmp_path / "branch.db"
+    again = {"settings": {0: {"prompts": "v2"}}, "times": 4}
+    alone = lg.branch(origin, place, tmp_path / "alone.db", **again).path
+    with pytest.raises(RunStopped):
+        lg.branch(origin, place, path, budget_calls=9, **again)
+    lg.resume(path, workers=2, budget_calls=10_000)
+    assert {**in_order(path), "run": 0} == {**in_order(alone), "run": 0}
+
+
 FULL = """
 import resource, sys, llm_games as lg
 from tests.test_workers import ALL

@@ -371,11 +371,14 @@ class RunConduct:
         players: Mapping[str, Policy],
         watch: Watcher,
         calls: Flights,
+        past: Past | None = None,
     ) -> None:
         self.store, self.plan, self.watch = store, plan, watch
         self.records: dict[int, _Record] = {}  # of the episodes that are being played
         points = [game.branch for game in plan.games if game.branch is not None]
-        self.past = Past.of(store.path, points[0]) if points else None  # its only game
+        if past is None and points:
+            past = Past.of(store.path, points[0])  # its only game
+        self.past = past
         self.players = {
             key: _recording(policy, self.records, self.past) for key, policy in players.items()
         }

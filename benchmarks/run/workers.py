@@ -25,6 +25,7 @@ from llm_games.benchmarks.record.connection import SAFE, RunExists, Unwritable
 from llm_games.benchmarks.record.schema import EpisodeRow
 from llm_games.benchmarks.record.store import Store
 from llm_games.benchmarks.record.worker_files import ENDED, Excerpt, Part, adopt, excerpt
+from llm_games.benchmarks.run.branch import Past
 from llm_games.benchmarks.run.conduct import RunConduct, RunStopped, closed
 from llm_games.benchmarks.run.leases import LeasedLedger, Leases, Limited
 from llm_games.benchmarks.run.plan import RunPlan, players
@@ -44,7 +45,8 @@ DEATHS = 5  # of workers, one after another and no episode between, after which 
 class Job:
     """What a worker is started with: its file, and the run of `created` that it belongs to.
 
-    `lengths`: what is known of each model's replies, such as by its greeting.
+    `lengths`: what is known of each model's replies, such as by its greeting. `past`: of a branch,
+    whose origin is beside the run's file, and perhaps on another machine.
     """
 
     plan: RunPlan
@@ -55,6 +57,7 @@ class Job:
     created: str
     games: list[tuple[Any, ...]]
     lengths: dict[str, Lengths]
+    past: Past | None
 
     def create(self, path: Path) -> Store:
         """Begin a worker's file, without episodes."""
@@ -157,7 +160,7 @@ class Worker:
             with job.create(job.path) as store:
                 if self.copied:
                     store.copy_to(lambda rows: self.ask("rows", rows))
-                run = RunConduct(store, job.plan, policies, lambda _: None, self.calls)
+                run = RunConduct(store, job.plan, policies, lambda _: None, self.calls, job.past)
                 await drained(run.whole(self._tables(run)), self.calls)
         finally:
             await closed(policies)
@@ -274,7 +277,7 @@ class Coordinator:
         tables = ceil(self.plan.max_tables / self.crew.count)
         learnt = self.run.books.ledger.lengths.items()
         lengths = {model: replace(of, seen=0) for model, of in learnt}
-        about = self.store.title, self.store.created, games, lengths
+        about = self.store.title, self.store.created, games, lengths, self.run.past
         job = Job(self.plan, self.crew.use_cache, tables, file, *about)
         hand = self.hands[name] = _Hand(name, file, asyncio.get_running_loop().time() + FIRST)
         hand.worker = self.crew.transport(job, lambda m: self.events.put_nowait((name, m)))
