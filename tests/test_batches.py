@@ -1,5 +1,7 @@
 """Tables that ask nobody are played together, and recorded as one after another."""
 
+import os
+import signal
 import time
 
 import numpy as np
@@ -12,7 +14,7 @@ from llm_games.baselines.players import make_player
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.run import conduct
 from llm_games.benchmarks.run.batches import batches
-from llm_games.benchmarks.run.conduct import seated_players, start
+from llm_games.benchmarks.run.conduct import play_run, seated_players, start
 from llm_games.benchmarks.run.plan import plan_of
 from llm_games.errors import BadParameter
 from llm_games.registry import rulebook
@@ -70,6 +72,26 @@ def test_a_batch_is_recorded_as_one_table_after_another(raw, tmp_path, monkeypat
         rows = records.episodes()
         assert {row.status for row in rows} <= {"done", "void"}
         assert all(records.steps(row.id) for row in rows)
+
+
+def test_a_batch_can_be_stopped(tmp_path):
+    """In its midst, where none of it was played."""
+    raw = {"episodes": 3, "games": [{"game": "public_goods", "seats": ["random"]}]}
+    alone = written(lg.run(raw, tmp_path / "alone.db").path)
+    plan, path, looks = plan_of(raw), tmp_path / "run.db", []
+
+    def watch(counters):
+        looks.append(counters.decisions)
+        if counters.decisions:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with seated_players(plan) as players, pytest.raises(KeyboardInterrupt):
+        play_run(lambda: start(plan, path), plan, players, watch)
+    assert looks == [0, 3 * plan.games[0].rules().players]
+    with Records.open_readonly(path) as records:
+        assert {row.status for row in records.episodes()} == {"pending"}
+    lg.resume(path)
+    assert written(path) == alone
 
 
 def test_who_is_batched(tmp_path):

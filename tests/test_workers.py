@@ -1,5 +1,6 @@
 """Runs by several processes: the same rows, the same money, whoever dies."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -9,6 +10,7 @@ import threading
 import time
 from multiprocessing import active_children
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from llm_games.benchmarks.run import workers
 from llm_games.benchmarks.run.conduct import RunStopped
 from llm_games.benchmarks.run.live import look
 from llm_games.benchmarks.show.page import build
+from llm_games.wrappers.clients.budget import Ledger
 from tests.run_rows import written
 from tests.test_worker_files import RAW, in_order
 
@@ -98,6 +101,31 @@ def test_a_frozen_worker_is_replaced(alone, calls, tmp_path, monkeypatch):
     assert calls() - first <= spent(path)  # some may have been entered, and not sent
 
 
+def test_a_halted_coordinator_blames_no_worker(monkeypatch):
+    """Such as by Ctrl-Z, and `fg` a while later: messages of workers wait to be read."""
+    monkeypatch.setattr(workers, "BEAT", 0.04)
+    monkeypatch.setattr(workers, "LEASE", 0.2)
+    killed = []
+    worker = SimpleNamespace(kill=lambda: killed.append(True))
+
+    async def events():
+        run = SimpleNamespace(store=None, books=SimpleNamespace(ledger=Ledger()))
+        coordinator = workers.Coordinator(run, workers.Crew(1, lambda *_: worker), None)
+        coordinator.awake = clock = asyncio.get_running_loop().time()
+        coordinator.hands["0"] = workers._Hand("0", Path(), clock, worker)
+        time.sleep(0.4)
+        for _ in range(5):
+            await coordinator._event()
+        assert not killed
+        await asyncio.wait_for(silent(coordinator), 5)
+
+    async def silent(coordinator):
+        while not killed:
+            await coordinator._event()
+
+    asyncio.run(events())
+
+
 PLAY = """
 import sys, llm_games as lg
 from tests.test_workers import ALL
@@ -131,6 +159,18 @@ def test_one_process_goes_on_where_workers_were(alone, calls, tmp_path):
     assert calls() - first == spent(path)
     mine = in_order(path)
     assert {**mine, "run": 0} == {**rows, "run": 0}  # its budget is in the configuration
+
+
+def test_workers_go_on_with_a_branch(calls, tmp_path):
+    raw = {"seats": [MODEL], "games": [{"game": "public_goods", "params": {"players": 2}}]}
+    origin = lg.run(raw, tmp_path / "origin.db").path
+    place, path = "public_goods/0/2", tmp_path / "branch.db"
+    again = {"settings": {0: {"prompts": "v2"}}, "times": 4}
+    alone = lg.branch(origin, place, tmp_path / "alone.db", **again).path
+    with pytest.raises(RunStopped):
+        lg.branch(origin, place, path, budget_calls=9, **again)
+    lg.resume(path, workers=2, budget_calls=10_000)
+    assert {**in_order(path), "run": 0} == {**in_order(alone), "run": 0}
 
 
 FULL = """

@@ -140,9 +140,9 @@ class Store(Records):
         for statement, values in rows:
             self._writer.add(statement, values)
 
-    def begin(self, episode: int) -> None:
+    def begin(self, episode: int, started: str = "") -> None:
         how = "UPDATE episodes SET status = 'running', started = coalesce(started, ?) WHERE id = ?"
-        self._writer.add(how, (timestamp(), episode))
+        self._writer.add(how, (started or timestamp(), episode))
 
     def end(self, episode: int, reason: str | None = None) -> None:
         values = ("done" if reason is None else "void", reason, timestamp(), episode)

@@ -371,11 +371,14 @@ class RunConduct:
         players: Mapping[str, Policy],
         watch: Watcher,
         calls: Flights,
+        past: Past | None = None,
     ) -> None:
         self.store, self.plan, self.watch = store, plan, watch
         self.records: dict[int, _Record] = {}  # of the episodes that are being played
         points = [game.branch for game in plan.games if game.branch is not None]
-        self.past = Past.of(store.path, points[0]) if points else None  # its only game
+        if past is None and points:
+            past = Past.of(store.path, points[0])  # its only game
+        self.past = past
         self.players = {
             key: _recording(policy, self.records, self.past) for key, policy in players.items()
         }
@@ -455,27 +458,31 @@ class RunConduct:
         """Play those that can be played in batches; return their ids."""
         played = set[int]()
         for batch in batches(owed, self.games, self.players):
-            with self.store.whole():
-                self._play_batch(batch)
+            await self._play_batch(batch)
             await self.store.durable()
             played |= {row.id for row in batch.episodes}
             self.counters.played += len(batch.episodes)
             self.watch(self.counters)
         return played
 
-    def _play_batch(self, batch: Batch) -> None:
-        for row in batch.episodes:
-            self.store.begin(row.id)
+    async def _play_batch(self, batch: Batch) -> None:
+        """Play all of it, or none if it is stopped meanwhile."""
         ids, steps, decisions = [row.id for row in batch.episodes], list[Any](), list[Any]()
+        begun = timestamp()
         for columns in batch.play():
             steps += columns.steps(ids)
             decisions += columns.decisions(ids)
             self.counters.broke += int(columns.outcome.broke[columns.asked].sum())
-        self.counters.decisions += len(decisions)
-        self.store.add_written(schema.StepRow, sorted(steps))
-        self.store.add_written(schema.DecisionRow, sorted(decisions))
-        for row, over in zip(batch.episodes, batch.over.tolist(), strict=True):
-            self.store.end(row.id, None if over else not_ended(self.games[row.game.label]))
+            self.counters.decisions += int(columns.asked.sum())
+            self.watch(self.counters)
+            await asyncio.sleep(0)
+        with self.store.whole():
+            for episode in ids:
+                self.store.begin(episode, begun)
+            self.store.add_written(schema.StepRow, sorted(steps))
+            self.store.add_written(schema.DecisionRow, sorted(decisions))
+            for row, over in zip(batch.episodes, batch.over.tolist(), strict=True):
+                self.store.end(row.id, None if over else not_ended(self.games[row.game.label]))
 
     def _player(self, game: PlannedGame, row: EpisodeRow, seat: int) -> Policy:
         player = self.players[game.seats[row.seating[seat]].key]

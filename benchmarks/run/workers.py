@@ -25,6 +25,7 @@ from llm_games.benchmarks.record.connection import SAFE, RunExists, Unwritable
 from llm_games.benchmarks.record.schema import EpisodeRow
 from llm_games.benchmarks.record.store import Store
 from llm_games.benchmarks.record.worker_files import ENDED, Excerpt, Part, adopt, excerpt
+from llm_games.benchmarks.run.branch import Past
 from llm_games.benchmarks.run.conduct import RunConduct, RunStopped, closed
 from llm_games.benchmarks.run.leases import LeasedLedger, Leases, Limited
 from llm_games.benchmarks.run.plan import RunPlan, players
@@ -44,7 +45,8 @@ DEATHS = 5  # of workers, one after another and no episode between, after which 
 class Job:
     """What a worker is started with: its file, and the run of `created` that it belongs to.
 
-    `lengths`: what is known of each model's replies, such as by its greeting.
+    `lengths`: what is known of each model's replies, such as by its greeting. `past`: of a branch,
+    whose origin is beside the run's file, and perhaps on another machine.
     """
 
     plan: RunPlan
@@ -55,6 +57,7 @@ class Job:
     created: str
     games: list[tuple[Any, ...]]
     lengths: dict[str, Lengths]
+    past: Past | None
 
     def create(self, path: Path) -> Store:
         """Begin a worker's file, without episodes."""
@@ -157,7 +160,7 @@ class Worker:
             with job.create(job.path) as store:
                 if self.copied:
                     store.copy_to(lambda rows: self.ask("rows", rows))
-                run = RunConduct(store, job.plan, policies, lambda _: None, self.calls)
+                run = RunConduct(store, job.plan, policies, lambda _: None, self.calls, job.past)
                 await drained(run.whole(self._tables(run)), self.calls)
         finally:
             await closed(policies)
@@ -225,6 +228,7 @@ class Coordinator:
         self.turns: deque[list[EpisodeRow]] = deque()
         self.deaths = 0
         self.next_look = 0.0
+        self.awake = 0.0  # when it last looked for messages
 
     async def play(self) -> None:
         await self.run.whole(self._play(self.run.owed()))
@@ -250,7 +254,7 @@ class Coordinator:
             yield [first, *turn] if series and first is not None else turn
 
     async def _conduct(self) -> None:
-        stopped = True
+        stopped, self.awake = True, asyncio.get_running_loop().time()
         try:
             for _ in range(min(self.crew.count, len(self.turns))):
                 self._start()
@@ -273,7 +277,7 @@ class Coordinator:
         tables = ceil(self.plan.max_tables / self.crew.count)
         learnt = self.run.books.ledger.lengths.items()
         lengths = {model: replace(of, seen=0) for model, of in learnt}
-        about = self.store.title, self.store.created, games, lengths
+        about = self.store.title, self.store.created, games, lengths, self.run.past
         job = Job(self.plan, self.crew.use_cache, tables, file, *about)
         hand = self.hands[name] = _Hand(name, file, asyncio.get_running_loop().time() + FIRST)
         hand.worker = self.crew.transport(job, lambda m: self.events.put_nowait((name, m)))
@@ -283,15 +287,20 @@ class Coordinator:
             self.hands[name].worker.send(message)
 
     async def _event(self) -> tuple[_Hand | None, str, list[Any]]:
-        """Wait a while for a message of a worker; one that is silent for too long is ended."""
+        """Wait a while for a message of a worker; one that is silent for too long is ended.
+
+        The time for which the coordinator itself was halted or busy does not count.
+        """
         clock = asyncio.get_running_loop().time
         try:
             name, (kind, *about) = await asyncio.wait_for(self.events.get(), BEAT / 4)
         except TimeoutError:
             name, kind, about = "", "", []
+        absent, self.awake = max(0.0, clock() - self.awake - BEAT), clock()
         if (hand := self.hands.get(name)) is not None:
             hand.last_sign = clock()
         for other in self.hands.values():
+            other.last_sign += absent
             if clock() - other.last_sign > LEASE:
                 other.worker.kill()
         return hand, kind, about
