@@ -11,6 +11,7 @@ import llm_games as lg
 from llm_games.benchmarks.judge.compare import compare
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.editions import OtherEdition
+from llm_games.benchmarks.record.recorded_games import games
 from llm_games.benchmarks.record.store import Records
 from llm_games.benchmarks.run.branch import NotRebuilt
 from llm_games.benchmarks.run.replay import replay
@@ -120,6 +121,17 @@ def test_a_seat_is_asked_again_and_what_stood_before_counts_nowhere(goods, tmp_p
     assert all(o.moves[0].move == o.recorded["move"] and len(o.moves) == 1 for o in others)
     assert branch.scores == {"public_goods": []}
     assert replayed(branch.path).differences == ()
+
+
+def test_payoffs_of_a_branch_have_the_bounds_of_the_game(goods, tmp_path):
+    branch = lg.branch(goods, "public_goods/0/2", tmp_path / "b.db", seats={0: "random"}, times=3)
+    with Records.open_readonly(branch.path) as records:
+        [game] = games(records)
+        ends = game.rules.core.payable_mean(1)
+    for outcome in branch.branch:
+        assert outcome.payoff.ends == ends
+        assert outcome.payoff.interval.method == "logit-t"
+        assert ends[0] <= outcome.payoff.interval.low < outcome.payoff.interval.high <= ends[1]
 
 
 def test_a_report_says_that_it_is_of_a_branch_and_counts_from_there(llm_games, goods, tmp_path):

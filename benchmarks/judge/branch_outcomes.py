@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.benchmarks.judge import intervals
-from llm_games.benchmarks.judge.means import FREE, MeanCell, averaged, brief
+from llm_games.benchmarks.judge.means import MeanCell, paid
 from llm_games.benchmarks.judge.talk_measures import in_words, turns
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame
 from llm_games.errors import LLMGamesError
@@ -82,7 +81,7 @@ def branch_outcomes(game: RecordedGame) -> list[SeatOutcome]:
         ]
         shares.sort(key=lambda share: -share.count)
         payoffs = [] if point["once"] else [float(episode.earned[seat]) for episode in done]
-        payoff = brief(averaged(intervals.money, payoffs, FREE, 2))
+        payoff = paid(payoffs, game.rules.core.payable_mean(1))
         before = {**recorded, "words": in_words(question, recorded["move"])}
         outcomes.append(SeatOutcome(seat, game.seats[seat], before, shares, payoff))
     return outcomes
