@@ -8,6 +8,7 @@ import llm_games as lg
 from llm_games.benchmarks.record import merge as merging
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.connection import RunLocked, StoreError
+from llm_games.benchmarks.record.labels import EPISODE, Labelled, read_labels, write_label
 from llm_games.benchmarks.record.merge import OtherRun, merge
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.store import Store
@@ -41,6 +42,22 @@ def test_parts_make_the_run_of_one_process(order, parts, tmp_path):
     of_series = {status for (label, _), status in states.items() if label == "series"}
     assert len(of_series) == 1
     assert set(states.values()) == {"done", "pending"}
+
+
+def test_labels_go_with_their_episodes(parts, tmp_path):
+    """Those of an episode that is taken from another part stay where they are."""
+    path, labels = tmp_path / "whole.db", {}
+    for part in parts:
+        with Records.open_readonly(part) as records:
+            odd = Labelled(("odd",), f"in {part.name}")
+            for row in records.episodes():
+                for place in ((row.id, 0, 0), (row.id, EPISODE, EPISODE)):
+                    write_label(records, place, odd)
+                    labels |= {place: odd} if row.status == "done" else {}
+    merge(parts, path)
+    with Records.open_readonly(path) as records:
+        assert read_labels(records) == labels
+    assert {labelled.note for labelled in labels.values()} == {"in 1.db", "in 2.db"}
 
 
 def test_a_part_that_is_not_finished_goes_on_in_the_merged_run(tmp_path):

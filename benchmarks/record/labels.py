@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,12 +87,17 @@ def _read(row: tuple[Any, ...]) -> tuple[Place, Labelled]:
 
 
 def write_label(records: Records, place: Place, labelled: Labelled) -> None:
-    """Put labels and a note in place of those there; without any, nothing is there afterwards.
+    """Put labels and a note in place of those there, as `write_labels` does."""
+    write_labels(records.path, records.created, {place: labelled})
+
+
+def write_labels(run: Path, created: str, labels: Mapping[Place, Labelled]) -> None:
+    """Put labels and notes in place of those there; without any, nothing is there afterwards.
 
     Raises Unwritable where the run's folder cannot be written, and NotARun if the file of labels
     is that of another run.
     """
-    path = labels_file(records.path)
+    path = labels_file(run)
     try:
         with (
             opened(path, "rwc") as database,
@@ -101,12 +107,13 @@ def write_label(records: Records, place: Place, labelled: Labelled) -> None:
         ):
             for statement in _TABLES.strip().split(";\n"):
                 database.execute(statement)
-            _check_run(path, database, records.created)
-            place_is = "(episode, step, seat) = (?, ?, ?)"
-            database.execute(f"DELETE FROM labels WHERE {place_is}", place)
-            if any(labelled):
-                values = (*place, json.dumps(labelled.labels, ensure_ascii=False), labelled.note)
-                database.execute("INSERT INTO labels VALUES (?, ?, ?, ?, ?)", values)
+            _check_run(path, database, created)
+            for place, (words, note) in labels.items():
+                place_is = "(episode, step, seat) = (?, ?, ?)"
+                database.execute(f"DELETE FROM labels WHERE {place_is}", place)
+                if words or note:
+                    values = (*place, json.dumps(words, ensure_ascii=False), note)
+                    database.execute("INSERT INTO labels VALUES (?, ?, ?, ?, ?)", values)
     except Unwritable as error:
         why = f"labels are kept beside the run, in {path}, which cannot be written"
         raise Unwritable(

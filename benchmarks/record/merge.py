@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_games.benchmarks.record.connection import RunLocked, StoreError
+from llm_games.benchmarks.record.labels import Labelled, Place, read_labels, write_labels
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.schema import EpisodeRow, RunRow
 from llm_games.benchmarks.record.store import Store, check_free
@@ -26,6 +27,8 @@ class OtherRun(StoreError):
 def merge(files: Sequence[Path], path: Path) -> None:
     """Write the run that files are parts of; each of its episodes is where it came furthest.
 
+    A person's labels go with the episodes, whose ids are the same in all parts.
+
     The new file has its name once it is whole. Raises OtherRun: the files do not belong together;
     RunLocked: one is being played; StoreError: one cannot be read, or the new one not be written.
     """
@@ -38,13 +41,16 @@ def merge(files: Sequence[Path], path: Path) -> None:
         for part in parts:
             _check(parts[0], part)
         owners = _owners(parts)
+        labels = _labels(owners)
         _clear(half)
         with _begun(half, parts[0]) as store:
             _copy(store, owners)
             _add_books(store, parts)
             store.put_in_order()
-            store.add(_described(parts), again=True)
+            store.add(described := _described(parts), again=True)
     check_free(path)
+    if labels:
+        write_labels(path, described.created, labels)
     half.rename(path)
 
 
@@ -95,6 +101,18 @@ def _owners(parts: list[Records]) -> list[tuple[Records, EpisodeRow]]:
         best = -max(here)[-1]
         owners.append((parts[best], rows[best]))
     return owners
+
+
+def _labels(owners: list[tuple[Records, EpisodeRow]]) -> dict[Place, Labelled]:
+    """What a person said of each episode in the part that it is taken from."""
+    of = {part.path: read_labels(part) for part, _ in owners}
+    episodes = {(part.path, row.id) for part, row in owners}
+    return {
+        place: labelled
+        for path, labels in of.items()
+        for place, labelled in labels.items()
+        if (path, place[0]) in episodes
+    }
 
 
 def _clear(half: Path) -> None:
