@@ -14,6 +14,7 @@ import pytest
 from playing import each_row
 
 import llm_games as lg
+from llm_games.benchmarks.record.run_settings import told_apart
 from llm_games.benchmarks.run.api import Results
 from llm_games.benchmarks.show.view import compare_page, list_page, run_page
 from llm_games.benchmarks.show.view.curve import curve, ticks
@@ -36,6 +37,12 @@ def shelf(tmp_path_factory):
     found = RunShelf([folder], tmp_path_factory.mktemp("cache"))
     yield found
     found.close()
+
+
+def test_what_is_empty_tells_no_run_apart():
+    """A branch has tables that are empty where its origin has none."""
+    empty = {("settings",): {}, ("max_steps",): None, ("tools",): [], ("persona",): ""}
+    assert told_apart([{("seed",): 2}, empty | {("seed",): 0}]) == [["seed 2"], ["seed 0"]]
 
 
 def run_of(shelf, name):

@@ -16,6 +16,8 @@ from llm_games.wrappers.clients.providers import ADAPTED, COMPATIBLE
 from llm_games.wrappers.clients.secrets import SECRETIVE, Secret
 
 HIDDEN, ABSENT = "(not shown)", "–"
+EMPTY = {ABSENT, "", "null", "{}", "[]"}
+"""Values as they are shown that say nothing."""
 OWN = ("title", "seeds", "branch", "name", "chance")
 """Settings that every run has for itself, or that say again what others say."""
 SECRETS_IN = ("headers", "extra_body")
@@ -68,10 +70,10 @@ def plain_changes(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def told_apart(runs: Sequence[Mapping[tuple[str, ...], Any]]) -> list[list[str]]:
-    """Return of each run, by its raw settings, what differs between them, without secrets."""
+    """Return of each run, by its raw settings, what differs, but for what is empty or secret."""
     lines = [line for line in _lines(runs, all_of_them=False) if line.name.split(".")[0] not in OWN]
     return [
-        [f"{line.name} {line.values[n]}" for line in lines if line.values[n] != ABSENT]
+        [f"{line.name} {line.values[n]}" for line in lines if line.values[n] not in EMPTY]
         for n in range(len(runs))
     ]
 
