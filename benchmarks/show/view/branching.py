@@ -18,7 +18,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from llm_games.baselines.named_tools import TOOLS
-from llm_games.baselines.players import on_server, reading, rule_of
+from llm_games.baselines.players import ELSEWHERE, on_server, reading, rule_of
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import TOYS
@@ -221,6 +221,11 @@ def _check_harmless(
         return  # there is none of this name, which is said where it is looked up
     settings = planned_seat.settings | planned_seat.client if planned_seat else {}
     kind = player.partition(":")[0]
+    if kind in ELSEWHERE:
+        raise NotFromHere(
+            f"{kind} takes a seat by a link, and nobody joins a branch by one: give players by "
+            f"rule, tiny, mock or a model of a provider. {ELSEWHERE[kind]}"
+        )
     own = [tool for tool in settings.get("tools", ()) if tool.removesuffix(":always") not in TOOLS]
     places = {name: str(settings[name]) for name in PLACES if settings.get(name)}
     places = {name: text for name, text in places.items() if text != "True"}
