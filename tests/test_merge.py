@@ -1,6 +1,7 @@
 """A run that was played in parts is put together; what does not belong together is refused."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,8 @@ from llm_games.benchmarks.run.conduct import RunStopped
 from llm_games.errors import BadParameter
 from tests.run_rows import written
 from tests.test_worker_files import RAW, in_order
+
+OLD = Path(__file__).parent / "data" / "recorded_0_1_0" / "recorded_0_1_0.db"
 
 
 @pytest.fixture
@@ -70,6 +73,9 @@ def test_what_does_not_belong_together(parts, tmp_path):
     with pytest.raises(StoreError, match="first llm-games resume"):
         merge(parts, path)
     folder(first).rmdir()
+    old = shutil.copy(OLD, tmp_path / "old.db")
+    with pytest.raises(StoreError, match=r"old\.db was made by llm-games 0\.1\.0.*not be merged"):
+        merge([old, old], path)
     with Store.open(first), pytest.raises(RunLocked, match="is being played by"):
         merge(parts, path)
     assert not path.exists()

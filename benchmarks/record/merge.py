@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_games.benchmarks.record.connection import RunLocked, StoreError
+from llm_games.benchmarks.record.editions import maker
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.schema import EpisodeRow, RunRow
 from llm_games.benchmarks.record.store import Store, check_free
@@ -58,6 +59,11 @@ def _check(first: Records, part: Records) -> None:
         raise OtherRun(
             f"{part.path} is what a worker, or half a merge, has left of the run of "
             f"{part.config['run']}: a worker's goes into RUN.db.parts of its run, to be resumed"
+        )
+    if not part.has_every_column:
+        raise StoreError(
+            f"{part.path} was made by {maker(part.package)}, which recorded less; it can be read "
+            "and reported, and not be merged"
         )
     for (what, mine), (_, other) in zip(_identity(first), _identity(part), strict=True):
         if mine != other:
