@@ -1,6 +1,8 @@
 """A run that was played in parts is put together; what does not belong together is refused."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -101,6 +103,29 @@ def test_half_a_merge_is_no_run(parts, tmp_path, monkeypatch):
         lg.resume(half)
     merge(parts, path)
     assert not half.exists()
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from llm_games.benchmarks.record.connection import Unwritable
+from llm_games.benchmarks.record.merge import merge
+*parts, path = map(Path, sys.argv[1:])
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    merge(parts, path)
+except Unwritable as error:
+    print(error)
+"""
+
+
+def test_a_disk_that_is_full(parts, tmp_path):
+    """Limits of files stand for it: nothing is left that one could be told to resume."""
+    command = [sys.executable, "-c", FULL, *parts, tmp_path / "whole.db"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "the parts are left alone" in done.stdout
+    assert "resume" not in done.stdout
+    assert not list(tmp_path.glob("whole*"))
 
 
 def test_parts_are_fractions(tmp_path):

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.record.connection import RunLocked, StoreError
+from llm_games.benchmarks.record.connection import SAFE, RunLocked, StoreError, Unwritable
 from llm_games.benchmarks.record.editions import maker
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.schema import EpisodeRow, RunRow
@@ -40,11 +40,15 @@ def merge(files: Sequence[Path], path: Path) -> None:
             _check(parts[0], part)
         owners = _owners(parts)
         _clear(half)
-        with _begun(half, parts[0]) as store:
-            _copy(store, owners)
-            _add_books(store, parts)
-            store.put_in_order()
-            store.add(_described(parts), again=True)
+        try:
+            with _begun(half, parts[0]) as store:
+                _copy(store, owners)
+                _add_books(store, parts)
+                store.put_in_order()
+                store.add(_described(parts), again=True)
+        except Unwritable as error:  # no file to resume, as it says
+            _clear(half)
+            raise Unwritable(f"{str(error).partition(SAFE)[0]}; the parts are left alone") from None
     check_free(path)
     half.rename(path)
 
