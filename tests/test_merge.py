@@ -1,6 +1,9 @@
 """A run that was played in parts is put together; what does not belong together is refused."""
 
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +20,8 @@ from llm_games.benchmarks.run.conduct import RunStopped
 from llm_games.errors import BadParameter
 from tests.run_rows import written
 from tests.test_worker_files import RAW, in_order
+
+OLD = Path(__file__).parent / "data" / "recorded_0_1_0" / "recorded_0_1_0.db"
 
 
 @pytest.fixture
@@ -87,6 +92,9 @@ def test_what_does_not_belong_together(parts, tmp_path):
     with pytest.raises(StoreError, match="first llm-games resume"):
         merge(parts, path)
     folder(first).rmdir()
+    old = shutil.copy(OLD, tmp_path / "old.db")
+    with pytest.raises(StoreError, match=r"old\.db was made by llm-games 0\.1\.0.*not be merged"):
+        merge([old, old], path)
     with Store.open(first), pytest.raises(RunLocked, match="is being played by"):
         merge(parts, path)
     assert not path.exists()
@@ -112,6 +120,29 @@ def test_half_a_merge_is_no_run(parts, tmp_path, monkeypatch):
         lg.resume(half)
     merge(parts, path)
     assert not half.exists()
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from llm_games.benchmarks.record.connection import Unwritable
+from llm_games.benchmarks.record.merge import merge
+*parts, path = map(Path, sys.argv[1:])
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    merge(parts, path)
+except Unwritable as error:
+    print(error)
+"""
+
+
+def test_a_disk_that_is_full(parts, tmp_path):
+    """Limits of files stand for it: nothing is left that one could be told to resume."""
+    command = [sys.executable, "-c", FULL, *parts, tmp_path / "whole.db"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "the parts are left alone" in done.stdout
+    assert "resume" not in done.stdout
+    assert not list(tmp_path.glob("whole*"))
 
 
 def test_parts_are_fractions(tmp_path):

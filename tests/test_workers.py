@@ -211,6 +211,19 @@ def test_what_workers_cannot_play(tmp_path):
     assert not path.exists()
 
 
+def test_a_script_that_workers_would_play_again(calls, tmp_path):
+    """Each imports it: what it says is to be seen, and no other run is begun."""
+    script = tmp_path / "script.py"
+    script.write_text(f"import llm_games as lg\nlg.run({ALL}, workers=2)\n")
+    command = [sys.executable, str(script)]
+    path = os.pathsep.join(sys.path)
+    env = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
+    assert 'a script has workers below a line: if __name__ == "__main__":' in done.stderr
+    assert "5 workers died one after another" in done.stderr
+    assert len(list(tmp_path.glob("*.db"))) == 1
+
+
 def test_a_cluster_that_is_not_there(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

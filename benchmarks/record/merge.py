@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.record.connection import RunLocked, StoreError
+from llm_games.benchmarks.record.connection import SAFE, RunLocked, StoreError, Unwritable
+from llm_games.benchmarks.record.editions import maker
 from llm_games.benchmarks.record.labels import Labelled, Place, read_labels, write_labels
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.schema import EpisodeRow, RunRow
@@ -43,11 +44,15 @@ def merge(files: Sequence[Path], path: Path) -> None:
         owners = _owners(parts)
         labels = _labels(owners)
         _clear(half)
-        with _begun(half, parts[0]) as store:
-            _copy(store, owners)
-            _add_books(store, parts)
-            store.put_in_order()
-            store.add(described := _described(parts), again=True)
+        try:
+            with _begun(half, parts[0]) as store:
+                _copy(store, owners)
+                _add_books(store, parts)
+                store.put_in_order()
+                store.add(described := _described(parts), again=True)
+        except Unwritable as error:  # no file to resume, as it says
+            _clear(half)
+            raise Unwritable(f"{str(error).partition(SAFE)[0]}; the parts are left alone") from None
     check_free(path)
     if labels:
         write_labels(path, described.created, labels)
@@ -64,6 +69,11 @@ def _check(first: Records, part: Records) -> None:
         raise OtherRun(
             f"{part.path} is what a worker, or half a merge, has left of the run of "
             f"{part.config['run']}: a worker's goes into RUN.db.parts of its run, to be resumed"
+        )
+    if not part.has_every_column:
+        raise StoreError(
+            f"{part.path} was made by {maker(part.package)}, which recorded less; it can be read "
+            "and reported, and not be merged"
         )
     for (what, mine), (_, other) in zip(_identity(first), _identity(part), strict=True):
         if mine != other:

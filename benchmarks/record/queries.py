@@ -431,6 +431,12 @@ class Records:
         lost = f"{fault}; the file is damaged, restore it from a copy"
         return connection.NotARun(f"{self.path}: {lost}")
 
+    @property
+    def has_every_column(self) -> bool:
+        """Whether all is there that today's episodes have, unlike in older files."""
+        tables = [TABLES[row] for row in PARTS.values()]
+        return all(self._columns(table) == [*table.types] for table in tables)
+
     def _columns(self, table: schema.Relation) -> list[str]:
         """Return the columns of a table that this file has."""
         if table.name not in self._column_cache:

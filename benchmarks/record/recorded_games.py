@@ -172,7 +172,10 @@ class RecordedEpisode:
     def every_step(self) -> list[StepRow]:
         """Its steps in order, with those in which players talked."""
         steps = self.file.steps(self.row.id)[: self.shelf.lengths.get(self.row.id)]
-        self.shelf.room -= len(steps) * len(self.row.seating)
+        if self.shelf.room > 0:
+            self.shelf.room -= len(steps) * len(self.row.seating)
+        else:
+            self.shelf.episodes.pop(self.row.id, None)
         return steps
 
     @cached_property

@@ -38,6 +38,8 @@ def by_workers(
         return None
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise ConfigError(f"workers are processes, at least 1: got {workers!r}")
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # it is being imported
+        raise ConfigError('a script has workers below a line: if __name__ == "__main__":')
     transport: Transport = ProcessWorker
     around: AbstractContextManager[None] = nullcontext()
     if address is not None:
