@@ -38,7 +38,7 @@ BEAT = 1.0  # seconds between a worker's signs of life
 LEASE = 10.0  # seconds after the last one for which a worker is taken to live
 FIRST = 120.0  # seconds that its start may take beside
 LOOK = 3.0  # seconds after which what is being played shows in the run's file
-DEATHS = 5  # of workers, one after another and no episode between, after which a run stops
+DEATHS = 5  # of workers without an episode between, or 2 of each, after which a run stops
 
 
 @dataclass(frozen=True)
@@ -367,8 +367,8 @@ class Coordinator:
             if any(row.status not in ENDED for row in again):
                 self.turns.appendleft(again)
         self.deaths += 1
-        if self.deaths >= DEATHS:
-            raise RunStopped(f"{DEATHS} workers died one after another", self.store.path)
+        if self.deaths >= max(DEATHS, 2 * self.crew.count):
+            raise RunStopped(f"{self.deaths} workers died one after another", self.store.path)
         self._start()
 
     def _leave(self, hand: _Hand) -> None:
