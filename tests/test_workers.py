@@ -85,16 +85,19 @@ def test_a_killed_worker_is_replaced(alone, calls, tmp_path, monkeypatch):
 
 
 @pytest.mark.long
-def test_all_workers_are_replaced_at_once(alone, calls, tmp_path, monkeypatch):
+def test_all_workers_are_replaced_at_once(calls, tmp_path, monkeypatch):
     """As where the machine has no memory left, or a node of a cluster goes."""
-    rows, first = alone
+    raw = {**ALL, "episodes": workers.DEATHS}
+    rows, first = in_order(lg.run(raw, tmp_path / "alone.db").path), calls()
     monkeypatch.setenv("CALL_SECONDS", "0.1")
     path = tmp_path / "many.db"
-    run = threading.Thread(target=lg.run, args=(ALL, path), kwargs={"workers": workers.DEATHS})
+    run = threading.Thread(target=lg.run, args=(raw, path), kwargs={"workers": workers.DEATHS})
     run.start()
     while calls() < first * 1.2:
         time.sleep(0.005)
-    for worker in active_children():
+    there = active_children()
+    assert len(there) == workers.DEATHS
+    for worker in there:
         worker.kill()
     run.join()
     assert without_spending(written(path)) == without_spending(rows)
