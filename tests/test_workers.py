@@ -1,6 +1,7 @@
 """Runs by several processes: the same rows, the same money, whoever dies."""
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -24,6 +25,7 @@ from llm_games.benchmarks.record.worker_files import folder
 from llm_games.benchmarks.run import workers
 from llm_games.benchmarks.run.conduct import RunStopped
 from llm_games.benchmarks.run.live import look
+from llm_games.benchmarks.run.plan import plan_of
 from llm_games.benchmarks.show.page import build
 from llm_games.wrappers.clients.budget import Ledger
 from tests.run_rows import written
@@ -279,6 +281,18 @@ def test_a_run_that_is_stopped_waits_for_its_calls(calls, tmp_path, monkeypatch)
         attempts = records.usage()["calls"]
     assert calls() == spent(path) == usage == attempts
     assert not folder(path).exists() or not list(folder(path).iterdir())
+
+
+def test_a_worker_that_is_stopped_before_it_plays(tmp_path, recwarn):
+    """As the last of several in a run that soon ends: it says nothing."""
+    plan, said = plan_of(RAW), []
+    job = workers.Job(plan, False, 1, tmp_path / "worker.db", "title", "created", [], {}, None)
+    worker = workers.Worker(job, said.append)
+    worker.calls.stop()
+    asyncio.run(worker.work())
+    gc.collect()
+    assert not said
+    assert not recwarn.list
 
 
 def test_an_error_in_a_worker_says_where_it_is(calls, tmp_path, monkeypatch):

@@ -161,7 +161,7 @@ class Worker:
                 if self.copied:
                     store.copy_to(lambda rows: self.ask("rows", rows))
                 run = RunConduct(store, job.plan, policies, lambda _: None, self.calls, job.past)
-                await drained(run.whole(self._tables(run)), self.calls)
+                await drained(self._whole(run), self.calls)
         finally:
             await closed(policies)
             if shared.replies is not None:
@@ -172,6 +172,9 @@ class Worker:
 
     def _give(self, *about: Any) -> None:
         self.send(("give", *about))
+
+    async def _whole(self, run: RunConduct) -> None:
+        await run.whole(self._tables(run))
 
     async def _tables(self, run: RunConduct) -> None:
         async with asyncio.TaskGroup() as tables:
