@@ -1,6 +1,7 @@
 """Runs by several processes: the same rows, the same money, whoever dies."""
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -24,6 +25,7 @@ from llm_games.benchmarks.record.worker_files import folder
 from llm_games.benchmarks.run import workers
 from llm_games.benchmarks.run.conduct import RunStopped
 from llm_games.benchmarks.run.live import look
+from llm_games.benchmarks.run.plan import plan_of
 from llm_games.benchmarks.show.page import build
 from llm_games.wrappers.clients.budget import Ledger
 from tests.run_rows import written
@@ -82,6 +84,25 @@ def test_a_killed_worker_is_replaced(alone, calls, tmp_path, monkeypatch):
     assert without_spending(written(path)) == without_spending(rows)
     assert calls() - first == spent(path)
     assert 0 <= spent(path) - first <= 2 * 24  # at most, what was under way: 8 tables of 3 seats
+
+
+@pytest.mark.long
+def test_all_workers_are_replaced_at_once(calls, tmp_path, monkeypatch):
+    """As where the machine has no memory left, or a node of a cluster goes."""
+    raw = {**ALL, "episodes": workers.DEATHS}
+    rows, first = in_order(lg.run(raw, tmp_path / "alone.db").path), calls()
+    monkeypatch.setenv("CALL_SECONDS", "0.1")
+    path = tmp_path / "many.db"
+    run = threading.Thread(target=lg.run, args=(raw, path), kwargs={"workers": workers.DEATHS})
+    run.start()
+    while calls() < first * 1.2:
+        time.sleep(0.005)
+    there = active_children()
+    assert len(there) == workers.DEATHS
+    for worker in there:
+        worker.kill()
+    run.join()
+    assert without_spending(written(path)) == without_spending(rows)
 
 
 @pytest.mark.long
@@ -260,6 +281,18 @@ def test_a_run_that_is_stopped_waits_for_its_calls(calls, tmp_path, monkeypatch)
         attempts = records.usage()["calls"]
     assert calls() == spent(path) == usage == attempts
     assert not folder(path).exists() or not list(folder(path).iterdir())
+
+
+def test_a_worker_that_is_stopped_before_it_plays(tmp_path, recwarn):
+    """As the last of several in a run that soon ends: it says nothing."""
+    plan, said = plan_of(RAW), []
+    job = workers.Job(plan, False, 1, tmp_path / "worker.db", "title", "created", [], {}, None)
+    worker = workers.Worker(job, said.append)
+    worker.calls.stop()
+    asyncio.run(worker.work())
+    gc.collect()
+    assert not said
+    assert not recwarn.list
 
 
 def test_an_error_in_a_worker_says_where_it_is(calls, tmp_path, monkeypatch):

@@ -38,7 +38,7 @@ BEAT = 1.0  # seconds between a worker's signs of life
 LEASE = 10.0  # seconds after the last one for which a worker is taken to live
 FIRST = 120.0  # seconds that its start may take beside
 LOOK = 3.0  # seconds after which what is being played shows in the run's file
-DEATHS = 5  # of workers, one after another and no episode between, after which a run stops
+DEATHS = 5  # of workers without an episode between, or 2 of each, after which a run stops
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class Worker:
                 if self.copied:
                     store.copy_to(lambda rows: self.ask("rows", rows))
                 run = RunConduct(store, job.plan, policies, lambda _: None, self.calls, job.past)
-                await drained(run.whole(self._tables(run)), self.calls)
+                await drained(self._whole(run), self.calls)
         finally:
             await closed(policies)
             if shared.replies is not None:
@@ -172,6 +172,9 @@ class Worker:
 
     def _give(self, *about: Any) -> None:
         self.send(("give", *about))
+
+    async def _whole(self, run: RunConduct) -> None:
+        await run.whole(self._tables(run))
 
     async def _tables(self, run: RunConduct) -> None:
         async with asyncio.TaskGroup() as tables:
@@ -367,8 +370,8 @@ class Coordinator:
             if any(row.status not in ENDED for row in again):
                 self.turns.appendleft(again)
         self.deaths += 1
-        if self.deaths >= DEATHS:
-            raise RunStopped(f"{DEATHS} workers died one after another", self.store.path)
+        if self.deaths >= max(DEATHS, 2 * self.crew.count):
+            raise RunStopped(f"{self.deaths} workers died one after another", self.store.path)
         self._start()
 
     def _leave(self, hand: _Hand) -> None:
