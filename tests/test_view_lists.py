@@ -15,6 +15,7 @@ from playing import each_row
 
 import llm_games as lg
 from llm_games.benchmarks.record.run_settings import told_apart
+from llm_games.benchmarks.record.schema import GuestRow
 from llm_games.benchmarks.run.api import Results
 from llm_games.benchmarks.show.view import compare_page, list_page, run_page
 from llm_games.benchmarks.show.view.curve import curve, ticks
@@ -280,3 +281,8 @@ def test_a_run_that_goes_on_says_how_far_it_is_and_what_it_waits_for(shelf):
         "(vllm/qwen3 for public_goods/player_0)"
     ]
     assert [*run_page.waiting(progress, flights, 35)] == []
+    fox = GuestRow("human 1", "human", "fox", "", "", "page")
+    [line] = run_page.waiting(live, {}, 35, [fox])
+    assert line.endswith(
+        ": nobody asked a model; at links sit human 1 (fox, a person in a browser)"
+    )

@@ -220,7 +220,7 @@ def run(run: RunFile) -> Context:
         "facts": facts(progress, run.path, guests),
         "warnings": warned,
         "standing": standing(progress, run.decisions, time.time()),
-        "waiting": [*waiting(progress, flights, time.time() - run.changed())],
+        "waiting": [*waiting(progress, flights, time.time() - run.changed(), guests)],
         "points": points,
         "branched": branch_table(outcomes_of) if points else None,
         "lines": list(_lines(run.decisions, progress.games)),
@@ -275,7 +275,10 @@ def _longest(game: GameProgress) -> float:
 
 
 def waiting(
-    progress: RunProgress, flights: Mapping[tuple[str, str], int], still: float
+    progress: RunProgress,
+    flights: Mapping[tuple[str, str], int],
+    still: float,
+    guests: Sequence[GuestRow] = (),
 ) -> Iterator[str]:
     """What a live run waits for where nothing has come for `still` seconds, and why."""
     if progress.state != "live" or still < QUIET:
@@ -290,7 +293,8 @@ def waiting(
     why = f"{counted(count, 'call')} not answered yet ({'; '.join(calls)})" if calls else ""
     failures = progress.spent.total.failures
     tries = f"{counted(failures, 'try', 'tries')} failed so far" if failures else ""
-    reasons = ", ".join(filter(None, (why, tries))) or "nobody asked a model"
+    links = f"; at links sit {', '.join(map(str, guests))}" if guests else ""
+    reasons = ", ".join(filter(None, (why, tries))) or f"nobody asked a model{links}"
     yield f"nothing new for {seconds(still)} in {'; '.join(where) or 'any episode'}: {reasons}"
 
 
