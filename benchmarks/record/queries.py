@@ -100,6 +100,11 @@ class Records:
                 )
         return episodes
 
+    def episode_ids(self, game: int) -> list[int]:
+        """Return the ids of the episodes of a game, by its own id."""
+        query = "SELECT id FROM episodes WHERE game = ? ORDER BY id"
+        return [number for (number,) in self._rows(query, game)]
+
     def lengths(self) -> dict[int, int]:
         """Return how many steps episodes have that are being played, and 0 of those without any."""
         count = "(SELECT count(*) FROM steps WHERE episode = id)"

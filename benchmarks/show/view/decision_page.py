@@ -126,7 +126,18 @@ def page(
     beside: tuple[str | None, str | None] | None = None,
 ) -> DecisionPage:
     """The page of a decision; `beside`: addresses in the list that led here. Raises NoSuchPage."""
-    replayed = played.read(records, episode)
+    return page_in(records, played.read(records, episode), step, seat, here, beside)
+
+
+def page_in(
+    records: Records,
+    replayed: ReplayedEpisode,
+    step: int,
+    seat: int,
+    here: str = "",
+    beside: tuple[str | None, str | None] | None = None,
+) -> DecisionPage:
+    """The same, of an episode that was read."""
     key = _check(replayed, step, seat)
     decision, attempts = replayed.decisions.get(key), replayed.attempts.get(key, [])
     turn = replayed.turn_of(step)
@@ -139,7 +150,7 @@ def page(
         record = next(done.record for done in episode_steps if done.step == step)
         hearers = hearing(replayed, record["hearers"][seat])
     moves = [(s, m) for s, m in turn.moves.items() if s != seat] if turn else []
-    back = (f"Episode {row.number}", f"{here}/episode/{episode}")
+    back = (f"Episode {row.number}", f"{here}/episode/{row.id}")
     previous, following = beside or _beside(replayed, key, here)
     return DecisionPage(
         here=here,

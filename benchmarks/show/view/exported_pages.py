@@ -187,7 +187,7 @@ class ExportedPages:
         yield f'<template id="shapes"><svg>{"".join(self._shapes)}</svg></template>\n'
         replayed, row, here = page.replayed, page.replayed.row, f"/run/{self.run.id}"
         for step, seat in sorted({*replayed.decisions, *replayed.attempts}):
-            shown = decision_page.page(self.records, row.id, step, seat, here)
+            shown = decision_page.page_in(self.records, replayed, step, seat, here)
             context = {"page": shown, "labelled": self.run.labels().get((row.id, step, seat))}
             template = render.environment().get_template("decision.html.j2")
             block = template.blocks["main"](template.new_context(context | {"exported": self}))

@@ -158,11 +158,11 @@ class ReplayedEpisode:
 
 def read(records: Records, number: int) -> ReplayedEpisode:
     """Read an episode and play it again by today's rules; ended ones are cached. NoSuchPage."""
-    rows = {row.id: row for row in records.episodes()}
-    if number not in rows:
-        raise NoSuchPage(f"{records.path.name} has no episode {number}: it has 1 to {len(rows)}")
-    row = rows[number]
-    siblings = [other.id for other in rows.values() if other.game.id == row.game.id]
+    if not (rows := records.episodes([number])):
+        count = len(records.episodes())
+        raise NoSuchPage(f"{records.path.name} has no episode {number}: it has 1 to {count}")
+    [row] = rows
+    siblings = records.episode_ids(row.game.id)
     key = (records.path.absolute(), records.created, number, row.ended, len(siblings))
     with _lock:
         if row.ended and (cached := _cached.pop(key, None)):
