@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 
@@ -172,8 +176,9 @@ def crossplay(
     seeds: Sequence[int],
     which: str | None = None,
     max_steps: int | None = None,
+    workers: int = 1,
 ) -> Cross:
-    """Play an episode of each seed in each line-up of some players.
+    """Play an episode of each seed in each line-up of some players, see `payoffs`.
 
     Raises:
         BadParameter: a player asks a model (`llm-games run` plays these, and keeps their
@@ -183,7 +188,7 @@ def crossplay(
     if len(set(names)) != len(names) or len(names) < 2:
         raise BadParameter(f"cross-play has two players or more, each once, got {', '.join(names)}")
     which, counts = chosen(len(names), rules.players, which)
-    earned = payoffs(rules, players, counts, seeds, max_steps)
+    earned = payoffs(rules, players, counts, seeds, max_steps, workers)
     return Cross(names, which, counts, earned, rules.core.payable)
 
 
@@ -193,24 +198,56 @@ def payoffs(
     counts: Array,
     seeds: Sequence[int],
     max_steps: int | None = None,
+    workers: int = 1,
 ) -> Array:
-    """Return payoffs of the line-ups' `places`, ``(lineups, places, seeds)``, up to `max_steps`."""
+    """Return payoffs of the line-ups' `places`, ``(lineups, places, seeds)``, up to `max_steps`.
+
+    So many `workers`, processes, play the same batches. BadParameter: players have no names there.
+    """
+    if workers > 1 and not all(isinstance(player, str) for player in players):
+        raise BadParameter(f"{workers} processes play players by their names alone: give those")
     totals = np.empty((len(counts), rules.players, len(seeds)))
-    for rows, columns in _parts(len(counts), len(seeds)):
-        chance = [seeds[column] for column in columns]
-        sits = [seating(row, len(seeds))[:, columns] for row in counts[rows]]
-        seat_of_place = np.stack(sits, axis=1)
-        players_of_places = np.stack([places(row) for row in counts[rows]], axis=1)
-        flat = np.take_along_axis(players_of_places[..., None], seat_of_place, axis=0)
-        flat = flat.reshape(rules.players, -1)
-        total = np.zeros(flat.shape)
-        seeds_of_tables = chance * len(rows)
-        for _, outcome in play_batch(rules, players, flat, seeds_of_tables, max_steps=max_steps):
-            total += outcome.rewards
-        earned = np.empty(seat_of_place.shape)
-        np.put_along_axis(earned, seat_of_place, total.reshape(seat_of_place.shape), axis=0)
-        totals[np.ix_(rows, range(rules.players), columns)] = earned.swapaxes(0, 1)
+    parts = [*_parts(len(counts), len(seeds))]
+    play = partial(_played, rules, players, max_steps)
+    tables = ((counts[rows], [seeds[column] for column in of]) for rows, of in parts)
+    sits = (
+        np.stack([seating(row, len(seeds))[:, of] for row in counts[rows]], axis=1)
+        for rows, of in parts
+    )
+    with _mapping(min(workers, len(parts))) as each:
+        for (rows, columns), earned in zip(parts, each(play, tables, sits), strict=True):
+            totals[np.ix_(rows, range(rules.players), columns)] = earned
     return totals
+
+
+@contextmanager
+def _mapping(workers: int) -> Iterator[Callable[..., Any]]:
+    """Yield `map`, or one over so many processes."""
+    if workers < 2:
+        yield map
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        yield pool.map
+
+
+def _played(
+    rules: Rulebook,
+    players: Sequence[str | Policy],
+    max_steps: int | None,
+    tables: tuple[Array, list[int]],
+    seat_of_place: Array,
+) -> Array:
+    """Payoffs by line-up, place and seed of a batch: of line-ups and seeds."""
+    counts, seeds = tables
+    players_of_places = np.stack([places(row) for row in counts], axis=1)
+    flat = np.take_along_axis(players_of_places[..., None], seat_of_place, axis=0)
+    flat = flat.reshape(rules.players, -1)
+    total = np.zeros(flat.shape)
+    for _, outcome in play_batch(rules, players, flat, seeds * len(counts), max_steps=max_steps):
+        total += outcome.rewards
+    earned = np.empty(seat_of_place.shape)
+    np.put_along_axis(earned, seat_of_place, total.reshape(seat_of_place.shape), axis=0)
+    return earned.swapaxes(0, 1)
 
 
 def _parts(count: int, episodes: int) -> Iterator[tuple[list[int], list[int]]]:

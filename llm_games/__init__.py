@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _LATER = {
     "LLMPolicy": "llm_games.wrappers.llm_policy:LLMPolicy",
     "Tool": "llm_games.wrappers.tools:Tool",
+    "branch": "llm_games.benchmarks.run.api:branch",
     "learner": "llm_games.baselines.learner:learner",
     "learners": "llm_games.baselines.learner:learners",
     "play": "llm_games.wrappers.play:play",
@@ -51,6 +52,7 @@ __all__ = [
     "Tool",
     "UnknownName",
     "__version__",
+    "branch",
     "envs",
     "learner",
     "learners",

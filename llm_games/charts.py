@@ -28,6 +28,7 @@ def seat_chart(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) 
     high = high if high > low else low + 1
     _draw_axis(pen, low, high)
     _draw_legend(pen, list(amounts))
+    pen.text(LEFT - 6, HIGH - BOTTOM + 4, heads[0], 12, SOFT, "right")
     step = (WIDE - LEFT - RIGHT) / max(len(rows), 1)
     for seat, row in enumerate(rows):
         left = LEFT + (seat + 0.1) * step

@@ -45,6 +45,9 @@ class TrainingBroke(LLMGamesError, ArithmeticError):
     """A learner reached numbers that are not finite; names the step, and the last sound one."""
 
 
+LONGEST = 200  # characters of a name that an error repeats
+
+
 def unknown(kind: str, name: object, names: Iterable[str]) -> UnknownName:
     """Build the error for a name that does not exist, with the most similar existing one."""
     return UnknownName(_unknown(kind, name, names))
@@ -56,10 +59,12 @@ def unknown_keyword(kind: str, name: object, names: Iterable[str]) -> UnknownKey
 
 
 def _unknown(kind: str, name: object, choices: Iterable[str]) -> str:
-    names = sorted(choices)
-    near = get_close_matches(str(name), names, n=1, cutoff=0.5)
+    names, text = sorted(choices), repr(name)
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]}… ({len(str(name)):,} characters)"
+    near = get_close_matches(str(name)[:LONGEST], names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"there is no {kind} {name!r}; {hint}known: {', '.join(names)}"
+    return f"there is no {kind} {text}; {hint}known: {', '.join(names)}"
 
 
 def install(extra: str) -> str:

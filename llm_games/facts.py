@@ -185,6 +185,8 @@ class Draw(NamedTuple):
 
     `of` draws it, ``(..., *batch)``; fixed numbers are from `low` to `high`, and if `distinct`,
     none comes twice at a table. `rows` makes rows of the draw where the caller fixes only some.
+    Rows are of rounds where `out` is a number: in round t the first ``t + out`` have been seen or
+    used, and nobody knows the rest. None: all of it is settled when play begins.
     """
 
     name: str
@@ -193,6 +195,7 @@ class Draw(NamedTuple):
     high: float
     distinct: bool = False
     rows: Callable[[Array], Array] | None = None
+    out: int | None = None
 
     def filled(self, values: Any, drawn: Array) -> Array:
         """Replace drawn numbers, ``(..., *batch)``, by fixed ones; BadParameter if they do not fit.

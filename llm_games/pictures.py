@@ -176,10 +176,14 @@ class Drawing(Pen):
         """Estimate the width of a line."""
         return LETTER * size * len(text)
 
+    def tags(self, dark: bool = False) -> list[str]:
+        """Return what is drawn, in order, without the frame."""
+        palette = DARK if dark else {}
+        return [tag % tuple(palette.get(c, c) for c in colors) for tag, colors in self._parts]
+
     def svg(self, dark: bool = False) -> str:
         """Return the SVG text, with other colours for a dark ground."""
-        palette = DARK if dark else {}
-        inside = (tag % tuple(palette.get(c, c) for c in colors) for tag, colors in self._parts)
+        palette, inside = DARK if dark else {}, self.tags(dark)
         frame = f'width="{self.width}" height="{self.height}"'
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {frame} '

@@ -729,6 +729,10 @@ class Rulebook(ABC):
         seats = [[name] for name in self.names()]
         return f"{self.title}, round {int(state.round)}", ["seat"], seats
 
+    def sold(self, previous_state: Any, next_state: Any) -> list[str]:
+        """Return what a step of one table sold: to whom, for how much, what it is worth to it."""
+        return []
+
     def passed(
         self, previous_state: Any, next_state: Any, record: Mapping[str, Array]
     ) -> Iterator[Any]:

@@ -30,6 +30,7 @@ from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.record.plain_text import speak_plainly
 from llm_games.benchmarks.record.recorded_games import read
 from llm_games.benchmarks.record.store import Records
+from llm_games.benchmarks.run import progress_bar
 from llm_games.benchmarks.run.conduct import Counters
 from llm_games.benchmarks.run.progress_bar import progress
 from llm_games.benchmarks.show import cli
@@ -212,7 +213,7 @@ def test_help_imports_nothing_heavy():
     root = Path(cli.__file__).resolve().parents[1]
     asked = [sys.executable, "-c", HELP]
     done = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=True)
-    assert done.stdout == "17 []\n"
+    assert done.stdout == "19 []\n"
 
 
 def test_any_setting_can_be_set(llm_games):
@@ -618,6 +619,20 @@ def test_progress_is_drawn_on_a_terminal_and_nowhere_else():
         drawn = console.file.getvalue()
         line = "120 decisions, 40 calls in flight, 2 rule breaks"
         assert (line in drawn, "3 of 8 episodes" in drawn) == (terminal and not quiet,) * 2
+
+
+def test_progress_says_about_how_long_the_rest_takes(monkeypatch):
+    """By the steps of episodes that are being played, too: before the first of them ends."""
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    monkeypatch.setattr(progress_bar, "TELLING", 0.0)
+    with progress(console) as watch:
+        watch(Counters(episodes=8))
+        clock = time.monotonic() + 60
+        monkeypatch.setattr(progress_bar.time, "monotonic", lambda: clock)
+        watch(Counters(episodes=8, under_way=2.0, decisions=30))
+    assert "0 of 8 episodes, 30 of about 120 decisions, 0 calls in flight, about 3 min left" in (
+        " ".join(console.file.getvalue().split())
+    )
 
 
 def test_what_is_waited_for_is_drawn_below():

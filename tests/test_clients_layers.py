@@ -253,6 +253,26 @@ def test_a_gate_grows_until_refused_and_is_cut_once_in_a_while():
     assert [n for _, n in history] == [32, 64, 100, 80, 64, 67, 70]
 
 
+def test_slow_answers_do_not_keep_a_server_idle(monkeypatch):
+    """Places double although nobody answers, as long as nobody is refused."""
+    monkeypatch.setattr(limit, "REFUSED", 0.05)
+
+    async def crowd(refused_at):
+        gate = limit.Gate(256)
+        calls = [asyncio.create_task(gate.enter(0)) for _ in range(300)]
+        while gate.in_flight < refused_at:
+            await asyncio.sleep(0.01)
+        if refused_at < 256:
+            gate.leave(ClientError("too many", transient=True, status=429))
+        await asyncio.sleep(0.2)
+        for call in calls:
+            call.cancel()
+        return gate.limit
+
+    assert asyncio.run(crowd(256)) == 256
+    assert asyncio.run(crowd(128)) == 102  # 80 %
+
+
 def test_a_gate_that_is_not_crowded_does_not_grow():
     client, _ = counting()
     dressed = add_layers(client, max_in_flight=64)

@@ -367,6 +367,8 @@ def test_on_the_command_line(llm_games, tmp_path):
     assert (game["scores"]["pairs"], game["scores"]["b"]) == (2, 100)
     assert game["scores"]["interval"]["method"] == "Student t"
     assert found["families"]["scores"]["tests"] == 1
+    assert "one file" not in out
+    assert "one file" in llm_games("compare", "random.db", "random.db")[1]
     assert llm_games("compare", "random.db", "nothing.db")[0] == 2
     code, _, _ = llm_games("report", "--compare", "random.db", "rational.db", "-o", "out")
     assert code == 0

@@ -149,9 +149,16 @@ def test_all_keys_of_experiments_are_in_the_docs():
 
 
 @pytest.mark.long
-def test_experiments_and_commands(tmp_path):
+@pytest.mark.parametrize(
+    ("page", "end", "made"),
+    [
+        ("experiments", "## Your own model on a server", "experiment.db experiment-report"),
+        ("notebooks/branches", "## In the viewer", "again.db other.db worded.db other"),
+    ],
+)
+def test_experiments_and_commands(tmp_path, page, end, made):
     """The TOML block is the file that the `llm-games` lines after it run."""
-    text = (DOCS / "experiments.md").read_text().partition("## Your own model on a server")[0]
+    text = (DOCS / f"{page}.md").read_text().partition(end)[0]
     found = {
         language: [b[2] for b in BLOCK.finditer(text) if b[1] == language]
         for language in ("toml", "bash")
@@ -164,8 +171,7 @@ def test_experiments_and_commands(tmp_path):
         arguments = shlex.split(command)[1:]
         run = [sys.executable, "-m", "llm_games.benchmarks.show.cli", *arguments]
         subprocess.run(run, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
-    assert (tmp_path / "experiment.db").exists()
-    assert (tmp_path / "experiment-report" / "report.html").exists()
+    assert all((tmp_path / name).exists() for name in made.split())
 
 
 # What the bash blocks call beside llm-games, Python and pip.

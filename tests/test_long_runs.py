@@ -103,6 +103,17 @@ def test_memory_of_reading_is_flat_in_episodes(played, monkeypatch):
         assert [e.row.number for e in game.done[3:5]] == [3, 4]
 
 
+def test_episodes_that_were_looked_at_first_are_let_go(played, monkeypatch):
+    """As a report does, which counts what was asked for before it reads a step."""
+    monkeypatch.setattr(recorded_games, "KEPT", 100)
+    with Records.open_readonly(played("many", "random", episodes=30, rounds=20)) as records:
+        [game] = recorded_games.games(records)
+        assert sum(len(episode.seats) for episode in game.done) == 60
+        assert sum(len(episode.records) for episode in game.done) == 30 * 20
+        kept = [e for e in game.shelf.episodes.values() if "every_step" in vars(e)]
+        assert 0 < len(kept) < 3  # of 40 decisions each
+
+
 def test_a_page_is_the_same_whether_episodes_are_kept_or_read_again(played, monkeypatch, tmp_path):
     path = played("a", "random", episodes=4)
     before = build([path], tmp_path / "before")

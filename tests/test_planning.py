@@ -19,7 +19,7 @@ from llm_games.benchmarks.run.conduct import play_run, start
 from llm_games.benchmarks.run.config import parse
 from llm_games.benchmarks.run.plan import players, resolve
 from llm_games.benchmarks.run.replay import replay
-from llm_games.benchmarks.run.resume import recalled
+from llm_games.benchmarks.run.resume import planned, recalled
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.questions import MISSING, Bid
 from llm_games.registry import rulebook
@@ -529,7 +529,7 @@ def run_of(tmp_path, script=legal, **game):
 def test_a_series_carries_lessons_on_and_seats_change(tmp_path):
     path = run_of(tmp_path, order="shuffled", series=True)
     with Records.open_readonly(path) as records:
-        episodes = records.episodes()
+        episodes, game = records.episodes(), planned(records).games[0]
         assert len({tuple(e.seating) for e in episodes}) > 1
         for before, episode in zip([None, *episodes], episodes, strict=False):
             seat = episode.seats.index("spy")
@@ -539,7 +539,7 @@ def test_a_series_carries_lessons_on_and_seats_change(tmp_path):
             system = records.messages(records.attempts(episode.id)[0].prompt)[0]["content"]
             assert ("Bid less." in system) == (before is not None)
             numbered = {(row.game.id, row.number): row for row in episodes}
-            heard = recalled(records, episode, numbered)
+            heard = recalled(game, records, episode, numbered)
             assert list(heard) == ([seat] if before else [])
             if before:
                 assert Note("lessons", {"lessons": ["Bid less.", "Wait."]}) in heard[seat]

@@ -652,6 +652,7 @@ def test_a_sample_of_conversations_is_shown_as_it_was(tmp_path):
         store.add(tries, episode.id)
     html = build([path], tmp_path, baselines=False, conversations=40).read_text("utf-8")
     assert "<img" not in html
+    assert "\u202e" not in html
     assert "onerror=alert(1)&gt;" in html
     assert "(1,029 characters more)" in html
     assert html.count("openai:some-model: public_goods, episode 0, step") == 20

@@ -2,7 +2,7 @@
 
 import pytest
 
-pytest.importorskip("ray.rllib", reason="RLlib is installed apart: pip install 'llm-games[ray]'")
+pytest.importorskip("ray.rllib", reason="RLlib is installed apart: pip install 'llm-games[rllib]'")
 
 from llm_games.baselines.players import make_player
 from llm_games.baselines.training import rllib

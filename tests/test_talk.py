@@ -731,7 +731,7 @@ def test_whatever_a_game_says_of_itself_is_asked_of_it():
     handed_on = {*vars(Talking), *_COPIED}
     never = {"check", "former_defaults", "instead", "mend", "seats", "state_type", "wordless"}
     never |= {"effective", "fictions", "payable", "pot", "repeated", "silent", "talks", "told"}
-    never |= {"encode", "uneven", "unplayed"}
+    never |= {"encode", "sold", "uneven", "unplayed"}
     for name in NAMES:
         kinds = type(lg.rules(name)).__mro__
         for kind in kinds[: kinds.index(Rulebook)]:

@@ -39,6 +39,7 @@ from llm_games.benchmarks.show.view import search as searching
 from llm_games.benchmarks.show.view.decision_index import Decisions
 from llm_games.benchmarks.show.view.filter import BadFilter, Filter
 from llm_games.benchmarks.show.view.reading import key_of
+from llm_games.benchmarks.show.view.render import render
 from llm_games.benchmarks.show.view.run_shelf import Gone, NoSuchRun, RunFile, RunShelf
 from llm_games.benchmarks.show.view.search import Search, terms
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -286,6 +287,45 @@ def test_only_what_is_new_is_read(growing):
     assert [row[:3] for row in rows] == [(e, s, p) for e in (1, 2) for s in (0, 1) for p in (0, 1)
                                          if (e, s) != (2, 1)]  # fmt: skip
     assert [row.round for row in rows] == [1, 1, 2, 2, 1, 1]
+
+
+def test_a_nul_cuts_no_reply_in_a_list(growing):
+    growing.begin(1)
+    write(growing, 1, 0, text="before \0 after é" * 40)
+    glimpse = growing.glimpses([(1, 0, 0)], 20)[1, 0, 0]
+    assert glimpse["text"] == "before \0 after ébefo"
+
+
+def test_of_two_marked_runs_the_older_is_a(inside, copy, tmp_path):
+    newer = shutil.copy(copy, tmp_path / "newer.db")
+    with closing(sqlite3.connect(newer)) as database:
+        database.execute("UPDATE run SET created = '2999', title = 'The newer'")
+        database.commit()
+    inside.shelf.paths.append(newer)
+    runs = {run.path.name: run.id for run in inside.shelf.runs()}
+    for order in (("newer.db", copy.name), (copy.name, "newer.db")):
+        marks = "&".join(f"compare={runs[name]}" for name in order)
+        assert "A A run" in words(inside.get(f"/compare?{marks}"))
+    named = inside.get(f"/compare?a={runs['newer.db']}&b={runs[copy.name]}")
+    assert "A The newer" in words(named)
+
+
+def test_a_list_of_runs_that_hold_some_words_is_a_link(inside, copy, tmp_path):
+    other = shutil.copy(copy, tmp_path / "zebra.db")
+    with closing(sqlite3.connect(other)) as database:
+        database.execute("UPDATE run SET title = 'About <b>lions</b>'")
+        database.commit()
+    inside.shelf.paths.append(other)
+    for text, names in {
+        "": {copy.name, "zebra.db"},
+        "LIONS complete": {"zebra.db"},
+        "pirate": {copy.name, "zebra.db"},
+        "lions tigers": set(),
+        "<b>": {"zebra.db"},
+    }.items():
+        page = inside.get("/", params={"text": text}).text
+        assert {name for name in (copy.name, "zebra.db") if f"<small>{name}," in page} == names
+        assert "<b>" not in page
 
 
 def test_what_is_asked_when_the_game_is_over(growing):
@@ -542,6 +582,9 @@ def test_a_shelf_of_a_folder(copy, tmp_path):
         shelf.check()
         first = shelf.number()
         assert {run.path.name for run in shelf.runs()} == {"copy.db", "second.db"}
+        (tmp_path / "copy.labels.db").write_text("of a run")
+        assert [file.name for file in shelf.others()] == ["other.db", "others.db"]
+        assert "2 files are no runs: other.db, others.db" in render("runs", **run_page.runs(shelf))
         (one, _) = shelf.runs()
         assert shelf.run(one.id) is one
         assert re.fullmatch("[0-9a-f]{8}", one.id)
@@ -731,13 +774,14 @@ def test_who_is_let_in(inside):
         headers["cookie"] = "; ".join(f"{k}={v}" for k, v in inside.cookies.items())
         assert inside.get("/", headers=headers).status_code == 200
     for method in ("post", "put", "delete"):
-        assert getattr(inside, method)("/").status_code == 404
+        assert getattr(inside, method)("/").status_code == (403 if method == "post" else 404)
     assert inside.get("/static/view.css").status_code == 200
 
 
 PAGES = ["", "/episode/1?first=99",
          "/decisions", "/decisions?sort=-regret&text=fair", "/decisions?seat=x&nothing=1",
-         "/scores", "/game?label=talking", "/episode/1", "/decision/1/0/0"]  # fmt: skip
+         "/scores", "/settings",
+         "/game?label=talking", "/episode/1", "/decision/1/0/0"]  # fmt: skip
 
 
 @each_row("page", PAGES)
@@ -951,7 +995,7 @@ def test_as_a_process(copy, tmp_path):
                 base = address.partition("/?")[0]
                 for how in ({"headers": {"x": "y" * 1_000_000}}, {"content": b"x" * 1_000_000}):
                     with suppress(httpx.TransportError):  # it does not listen to the end
-                        assert client.request("POST", base, **how).status_code in (400, 404)
+                        assert client.request("POST", base, **how).status_code in (400, 403, 404)
                 cookies = {"Cookie": "; ".join(f"{k}={v}" for k, v in client.cookies.items())}
                 with connect(base.replace("http", "ws") + "/live", additional_headers=cookies) as s:
                     assert "number" in json.loads(s.recv())

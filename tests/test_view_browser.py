@@ -176,7 +176,7 @@ def test_two_runs_episodes_and_decisions_side_by_side(visit):
     for name in (A, B):
         page.get_by_role("checkbox", name=f"mark {name}, {name}.db").check()
     page.get_by_role("button", name="Compare two marked").click()
-    expect(page.locator("caption")).to_contain_text("B − A")
+    expect(page.locator("caption").last).to_contain_text("B − A")
     page.get_by_role("link", name="public_goods, episode 1").click()
     expect(page.locator("main")).to_contain_text("Their moves differ from move 1 on")
     rows = page.locator("tr.differs")
@@ -222,7 +222,7 @@ def test_texts_of_models_do_nothing(visit):
 )
 def test_every_page_can_be_used_by_all(visit, how):
     visitor = visit(**how)
-    ids = re.findall(r"/run/(\w+)", visitor.page.content())
+    ids = re.findall(r"id=\"run-(\w+)", visitor.page.content())
     runs = dict(zip(visitor.page.locator("th a").all_inner_texts(), ids, strict=False))
     a, b = runs[A], runs[B]
     for path in (
@@ -233,6 +233,7 @@ def test_every_page_can_be_used_by_all(visit, how):
         f"/run/{b}/decisions?seat=x",
         f"/run/{b}/episode/1",
         f"/run/{b}/decision/1/0/0",
+        f"/run/{a}/settings",
         f"/compare?a={a}",
         f"/compare?a={a}&b={b}",
         f"/compare?a={a}/episode/1&b={b}/episode/1",

@@ -1,6 +1,12 @@
 """What the viewer's pages of runs, games, lists and comparisons show, without a browser."""
 
+import json
 import re
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime
 from urllib.parse import parse_qs
 
 import numpy as np
@@ -8,6 +14,9 @@ import pytest
 from playing import each_row
 
 import llm_games as lg
+from llm_games.benchmarks.record.run_settings import told_apart
+from llm_games.benchmarks.record.schema import GuestRow
+from llm_games.benchmarks.run.api import Results
 from llm_games.benchmarks.show.view import compare_page, list_page, run_page
 from llm_games.benchmarks.show.view.curve import curve, ticks
 from llm_games.benchmarks.show.view.filter import Filter
@@ -31,6 +40,12 @@ def shelf(tmp_path_factory):
     found.close()
 
 
+def test_what_is_empty_tells_no_run_apart():
+    """A branch has tables that are empty where its origin has none."""
+    empty = {("settings",): {}, ("max_steps",): None, ("tools",): [], ("persona",): ""}
+    assert told_apart([{("seed",): 2}, empty | {("seed",): 0}]) == [["seed 2"], ["seed 0"]]
+
+
 def run_of(shelf, name):
     run = next(run for run in shelf.runs() if run.path.stem == name)
     run.follow()
@@ -51,6 +66,53 @@ def test_the_list_of_runs_and_a_run(shelf):
     text = render("run", **shown)
     assert f"{shown['base']}/{line.worst.address}?" in text
     assert "No model has been asked" in text
+
+
+def test_the_list_has_what_each_run_scored_and_where_its_settings_differ(shelf):
+    runs = {run.path.stem: run for run in run_page.runs(shelf)["runs"]}
+    assert {setting for run in runs.values() for setting in run.differing} == {
+        "player rational",
+        "player random",
+        "seed 2",
+        "seed 3",
+    }
+    assert sorted(runs["b"].differing) == ["player random", "seed 2"]
+    found = run_page.runs(shelf, "SEED 3 public_goods")["runs"]
+    assert [run.path.stem for run in found] == ["c"]
+    address = f"/run/{runs['a'].id}/score"
+    assert f'data-src="{address}"' in render("runs", **run_page.runs(shelf))
+    scores = Results(runs["a"].path).scores["public_goods"]
+    shown = run_page.score(run_of(shelf, "a"))
+    assert shown["score"] in render("score", **shown)
+    assert float(shown["score"]) == pytest.approx(np.mean(scores), abs=0.06)
+    listed = render("runs", **run_page.runs(shelf))
+    assert f'class="n">{shown["score"]}</td>' in listed
+    assert f'data-src="{address}"' not in listed
+
+
+def test_a_filters_long_list_says_that_it_goes_on(shelf, tmp_path):
+    game = {"game": "public_goods", "params": {"players": 9, "rounds": 1}}
+    lg.run({"games": [game], "seats": ["random"]}, tmp_path / "nine.db")
+    wide = RunShelf([tmp_path], tmp_path / "cache")
+    assert "9 to scroll" in render("decisions", **list_page.decisions(run_of(wide, "nine"), []))
+    assert "to scroll" not in render("decisions", **list_page.decisions(run_of(shelf, "a"), []))
+    wide.close()
+
+
+@pytest.mark.parametrize(
+    "games",
+    [None, 5, "x", [5], [{}], [{"label": [], "seats": {"x": {"y": 1}, "1": 2}, "branch": 3}]],
+)
+def test_what_a_stranger_describes_stops_no_list_of_runs(shelf, tmp_path, games):
+    own = run_of(shelf, "a").path
+    for name in ("one.db", "two.db"):
+        shutil.copy(own, tmp_path / name)
+    with closing(sqlite3.connect(tmp_path / "one.db")) as database:
+        database.execute("UPDATE run SET config = ?", [json.dumps({"games": games})])
+        database.commit()
+    with closing(RunShelf([tmp_path], tmp_path / "cache")) as strange:
+        assert len(run_page.runs(strange)["runs"]) == 2
+        assert "two.db" in render("runs", **run_page.runs(strange))
 
 
 def test_scores_are_worked_out_once(shelf, monkeypatch):
@@ -187,3 +249,40 @@ def test_what_cannot_be_compared(shelf, names, error, words):
 )
 def test_numbers(value, text):
     assert number(value) == text
+
+
+def test_a_run_that_goes_on_says_how_far_it_is_and_what_it_waits_for(shelf):
+    run = run_of(shelf, "a")
+    with run.records() as records:
+        progress = run_page.run_progress(records)
+    assert run_page.standing(progress, run.decisions, 0.0) == ["18 of about 18 decisions"]
+    [game] = progress.games
+    first, second = game.episodes
+    first = replace(first, started="2026-01-01T00:00:00+00:00")
+    went = replace(second, status="running", ended=None)
+    pending = replace(second, id=3, status="pending", started=None, ended=None)
+    live = progress._replace(
+        holder="a process", games=[game._replace(episodes=[first, went, pending])]
+    )
+    began = datetime.fromisoformat(went.started).timestamp()
+    [done, rest] = run_page.standing(live, run.decisions, began + 90)
+    assert (done, rest) == ("18 of about 27 decisions", "about 90.0 s left")
+    bought = {"prices": {"a": {}}, "budget": {"money": 5}}
+    assert run_page.standing(live._replace(config=bought), run.decisions, began)[1:] == [
+        "about 0 of money still to spend",
+        "5 of the budget left",
+    ]
+    alone = live._replace(games=[game._replace(episodes=[pending])])
+    assert run_page.standing(alone, run.decisions, 0.0) == ["18 of about 9 decisions"]
+    assert [*run_page.waiting(live, {}, 5)] == []
+    flights = {("vllm/qwen3", "public_goods/player_0"): 2}
+    assert [*run_page.waiting(live, flights, 35)] == [
+        "nothing new for 35.0 s in public_goods, episode 1: 2 calls not answered yet "
+        "(vllm/qwen3 for public_goods/player_0)"
+    ]
+    assert [*run_page.waiting(progress, flights, 35)] == []
+    fox = GuestRow("human 1", "human", "fox", "", "", "page")
+    [line] = run_page.waiting(live, {}, 35, [fox])
+    assert line.endswith(
+        ": nobody asked a model; at links sit human 1 (fox, a person in a browser)"
+    )

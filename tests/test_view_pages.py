@@ -121,7 +121,7 @@ def test_an_episode_has_its_rounds_moves_payoffs_and_regrets(records):
     assert shown.rounds[0].picture == 1
     html = page("episode", shown)
     assert html.count('href="/run/x/decision/1/') == 9
-    assert 'src="/run/x/episode/1/picture/3"' in html
+    assert 'src="/run/x/episode/1/picture/0"' in html
 
 
 def test_talk_is_a_conversation_before_the_moves(records):
@@ -441,3 +441,50 @@ def test_names_in_a_picture_are_only_text():
     assert "<script" not in svg
     assert "\u202e" not in svg
     assert ET.fromstring(svg).find("{*}text").text.startswith("<script>%s</script>")
+
+
+def test_an_auction_says_item_by_item_who_won_for_how_much_and_what_it_was_worth(records):
+    shown = episode_page.page(replayed.read(records, 3), "/run/x")
+    sold = [line for r in shown.rounds for row in r.rows for line in row.sold]
+    assert len(sold) == 2
+    rules, state = shown.replayed.episode.rules, [*shown.replayed.states.values()][-1][1]
+    for index, line in enumerate(sold):
+        buyer, name = int(state.sold_to[index]), rules.item_at(state, index).name
+        if buyer < 0:
+            assert line == f"{name} is not sold"
+        else:
+            price, worth = int(state.price[index]), int(state.values[buyer, index])
+            sale = f"goes to {rules.names()[buyer]} for {price}, worth {worth} to it"
+            assert line == f"{name} {sale}"
+        assert line in page("episode", shown)
+
+
+@pytest.mark.parametrize("game", ["sealed_bid_auction", "budget_auction"])
+def test_a_round_of_an_auction_is_a_sale(game, tmp_path):
+    config = {"game": game, "params": {"rounds": 2}, "seats": ["random"]}
+    lg.run({"games": [config]}, tmp_path / "r.db")
+    with Records.open_readonly(tmp_path / "r.db") as records:
+        read = replayed.read(records, 1)
+        for step, (previous_state, state) in read.states.items():
+            [line] = read.sold(step)
+            buyer = int(state.winner)
+            if buyer < 0:
+                assert line == "no sale"
+                continue
+            caption = read.episode.rules.picture(state)[0]
+            assert f"{line.split(' wins for ')[0]} pays" in caption
+            worth = float(line.split("worth ")[1].split()[0])
+            rules = read.episode.rules
+            known = previous_state if game == "sealed_bid_auction" else state
+            values = rules.valuation(known) if known is previous_state else known.valuations
+            assert worth == pytest.approx(float(values[buyer]) / rules.unit)
+
+
+def test_who_kept_the_word_is_marked(records):
+    shown = episode_page.page(replayed.read(records, 2), "/run/x")
+    rows = [(row, r) for r in shown.rounds for row in r.rows]
+    assert [cell.word for row, _ in rows for cell in row.cells.values()] == ["", "", ""]
+    turn = shown.replayed.turns[0]
+    spoken = turn._replace(spoken={0: [turn.talk[0]._replace(seat=0, content="I will give 20.")]})
+    row = episode_page._row(shown.replayed, spoken)
+    assert row.cells[0].word == "announced 20: not kept"

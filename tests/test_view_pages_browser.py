@@ -48,11 +48,16 @@ def test_a_slider_moves_through_the_rounds_by_key(visit):
         visitor = visit(**how)
         visitor.open(f"{visitor.run}/episode/1")
         page, slider = visitor.page, visitor.page.get_by_label("After round")
-        assert seen(page) == f"3{dark}"
-        slider.press("ArrowLeft")
+        assert seen(page) == f"0{dark}"
+        slider.press("End")
+        page.locator("h1").click()
+        visitor.press("[")
         expect(page.locator(".picture figcaption")).to_contain_text("round 2 of 3")
         expect(page.locator("tr.now th").last).to_have_text("2")
         assert seen(page) == f"2{dark}"
+        visitor.press("p")
+        expect(page.locator(".picture figcaption")).to_contain_text("round 3 of 3")
+        expect(page.get_by_role("button", name="Play")).to_be_visible()
         slider.press("Home")
         expect(page.locator(".picture img")).to_have_attribute(
             "alt", "Public goods game: round 0 of 3, pot 0"
@@ -99,10 +104,52 @@ def test_hostile_text_does_nothing_and_long_text_comes_in_pieces(visit, path, tm
     assert (tmp_path / "raw.txt").read_text("utf-8") == text
 
 
+def test_labels_are_put_on_with_the_keyboard_and_narrow_the_list(visit):
+    visitor = visit()
+    page = visitor.page
+    visitor.open(f"{visitor.run}/decision/1/0/0")
+    page.locator("#labels summary").press("Enter")
+    page.locator("#label-words").press_sequentially("odd, kind")
+    page.locator("#label-note").press_sequentially("It gives.")
+    page.locator("#label-note").press("Enter")
+    expect(page.locator("#labels")).to_have_attribute("open", "")
+    expect(page.locator("#label-words")).to_have_value("odd, kind")
+    visitor.open(f"{visitor.run}/decisions")
+    page.get_by_role("checkbox", name="kind").check()
+    expect(page.locator("#list [role=status]")).to_contain_text("1 decision of")
+    expect(page.locator("#list td .label").first).to_have_text("odd")
+
+
+@pytest.mark.parametrize("how", [{}, {"viewport": {"width": 390, "height": 844}}])
+def test_an_evacuation_is_a_film_of_at_most_two_screens(visit, how):
+    visitor = visit(**how)
+    page = visitor.page
+    visitor.open(f"{visitor.run}/episode/4")
+    expect(page.locator(".crowded:visible h3")).to_have_text("Round 1")
+    page.get_by_label("rounds a second").select_option("8")
+    page.get_by_role("button", name="Play").click()
+    expect(page.locator(".picture figcaption")).to_contain_text("round 3 of 3")
+    expect(page.locator(".crowded:visible h3")).to_have_text("Round 3")
+    high, screen = page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
+    assert high <= 2 * screen
+    edge = page.locator(".picture img").evaluate("image => image.getBoundingClientRect().right")
+    assert edge <= page.evaluate("innerWidth")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("how", LOOKS, ids=["light", "dark", "390"])
 def test_everybody_can_read_the_pages(visit, how):
     visitor = visit(**how)
-    for place in ("episode/1", "episode/2", "episode/4", "decision/1/1/0", "decision/3/4/1"):
+    for place in (
+        "episode/1",
+        "episode/2",
+        "episode/4",
+        "decision/1/1/0",
+        "decision/3/4/1",
+        "settings",
+    ):
         visitor.open(f"{visitor.run}/{place}")
+        visitor.page.evaluate(
+            "document.querySelectorAll('details').forEach((d) => (d.open = true))"
+        )
         assert visitor.problems() == [], place

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 from test_run import content, process, write_toml
 
+from llm_games.benchmarks.record.schema import DecisionRow, StepRow
 from llm_games.benchmarks.record.store import Store
 from llm_games.benchmarks.run.live import look, watch
 
@@ -40,6 +41,10 @@ def test_a_run_that_goes_on(tmp_path):
         assert progress.holder == f"process {os.getpid()} on {os.uname().nodename}"
         assert progress.games[0].statuses["running"] == 1
         assert progress.games[0].last_actions == ""
+        run.add(StepRow(0, [0], {"actions": [3]}, [1.0], []), 1)
+        run.add(DecisionRow(0, 0, 3, "valid", False, 1.0), 1)
+        run.flush()
+        assert look(path).games[0].last_actions == "episode 0, step 0: 3"
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 AXE = Path(__file__).parent / "data" / "axe" / "axe.min.js"
+AXE_RUN = "axe.run({ preload: location.protocol !== 'file:' })"  # which may read no file
 TOKEN = "token-of-a-test"
 WAIT = 60_000  # milliseconds that a busy machine may take for a page
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -19,7 +20,7 @@ NO_BROWSER = "no Chromium is installed: apt-get install chromium"
 
 
 @contextmanager
-def served(*paths, cache):
+def served(*paths, cache, budget=None):
     """Serve runs at a free port, with a folder for what is kept of them; give the address."""
     uvicorn = pytest.importorskip("uvicorn", reason="the extra serve is not installed")
     from llm_games.benchmarks.show.view.app import app
@@ -28,7 +29,9 @@ def served(*paths, cache):
 
     shelf = RunShelf(paths, cache)
     sock = listening(0)
-    config = uvicorn.Config(app(shelf, TOKEN), log_level="error", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        app(shelf, TOKEN, budget), log_level="error", timeout_graceful_shutdown=1
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
@@ -67,7 +70,8 @@ class Visitor:
         self.first()
 
     def first(self):
-        self.page.goto(f"{self.address}/?token={TOKEN}")
+        first = "index.html" if self.address.startswith("file:") else f"?token={TOKEN}"
+        self.page.goto(f"{self.address}/{first}")
 
     def _asked(self, url):
         if not url.startswith(self.address.partition("/seat/")[0]):
@@ -86,8 +90,9 @@ class Visitor:
 
     def problems(self):
         """Return what axe finds wrong with the page as it is now, and that it scrolls sideways."""
+        self.page.wait_for_load_state()  # its styles, too
         self.page.evaluate(AXE.read_text("utf-8") + ";0")
-        found = self.page.evaluate("axe.run()")["violations"]
+        found = self.page.evaluate(AXE_RUN)["violations"]
         told = [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
         wide, room = self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         return told + ([f"{wide} pixels wide, {room} are there"] if wide > room else [])
@@ -105,7 +110,7 @@ def visits(browser, address):
     yield come
     for visitor in visitors:
         visitor.context.close()
-        assert visitor.said == []
+        assert visitor.said == [], visitor.said
 
 
 def expect(locator):

@@ -58,6 +58,7 @@ class PSROOptions(ppo.PPOOptions):
     oracle: Literal["ppo", "rules", "exact"] = option(
         "ppo", "HOW", "who replies: ppo, rules or exact"
     )
+    workers: int = option(1, "N", "processes that play the population's games", min=1)
     solver: Literal["nash", "alpha_rank", "uniform"] = option(
         "nash", "HOW", "nash, alpha_rank or uniform"
     )
@@ -84,7 +85,8 @@ class Population:
         if self.whole is not None:
             return self.whole.meta_game(self.players)
         seeds = range(MATCHES, MATCHES + self.options.episodes)
-        return crossplay(self.rules, self.names, seeds, ALL, self.steps).meta()
+        workers = self.options.workers
+        return crossplay(self.rules, self.names, seeds, ALL, self.steps, workers).meta()
 
     @property
     def mixture(self) -> PlayerMixture:

@@ -1,8 +1,8 @@
 """PPO of RLlib on a cluster of Ray: all nodes play copies of the table, one network learns.
 
 By default this makes a cluster of two nodes, one CPU each, on this machine; `--address` joins an
-existing one. A node that does not play is an error. Needs ``pip install 'llm-games[ray]'``, best in
-an environment of its own: RLlib pins Gymnasium.
+existing one. A node that does not play is an error. Needs ``pip install 'llm-games[rllib]'``, best
+in an environment of its own: RLlib pins Gymnasium.
 """
 
 from __future__ import annotations

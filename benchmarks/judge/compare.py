@@ -25,7 +25,7 @@ from llm_games.benchmarks.judge.result_table import Label, ResultTable, columns
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, games
 from llm_games.benchmarks.record.schema import EpisodeRow
-from llm_games.errors import LLMGamesError
+from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.rulebook import Array, Rulebook
 
 FLIPPED = 6  # fewest pairs whose sign flips can find anything at 5 %
@@ -280,7 +280,8 @@ def compare(
     `edition` is of the scores, see `paper.editions`; None: the one the first run asks for. `name`
     is what the second is called; of so many runs (`among`) that are compared with the first, each
     is judged at as small a part of the level (Bonferroni). Raises StoreError: no run that can be
-    read; UnknownName: no such edition; NothingShared: no finished episode in common.
+    read; UnknownName: no such edition; NothingShared: no finished episode in common; BadParameter:
+    one is a branch, and the other none of the same decision.
     """
     with ExitStack() as opened:
         both = [
@@ -292,7 +293,9 @@ def compare(
         labels = dict.fromkeys([*first_games, *second_games])
         level = LEVEL / among
         names = A, name
-        pairs = ((first_games.get(label), second_games.get(label)) for label in labels)
+        pairs = [(first_games.get(label), second_games.get(label)) for label in labels]
+        for pair in pairs:
+            _check_points(*pair)
         comparisons = [_compare(*pair, edition, level, names) for pair in pairs]
         if not any(game.payoffs for game in comparisons):
             raise NothingShared(_nothing(both, comparisons, name))
@@ -302,6 +305,15 @@ def compare(
             each = f"{LEVEL} / {among} (Bonferroni)"
             notes.append(f"{among} runs are compared with A, each at {each}.")
         return Comparisons(comparisons, families, level, notes, name)
+
+
+def _check_points(a: RecordedGame | None, b: RecordedGame | None) -> None:
+    """BadParameter: one is a branch, and the other none of the same decision."""
+    points = [game.planned.get("branch") or {} for game in (a, b) if game]
+    same = [(point.get("rows"), point.get("label"), point.get("step")) for point in points]
+    if a is not None and len({*same}) > 1:
+        rule = "a branch counts from its decision on, and is compared with branches of that one"
+        raise BadParameter(f"{a.label}: {rule}")
 
 
 def _nothing(both: Sequence[Records], comparisons: Sequence[Comparison], name: str) -> str:
@@ -344,7 +356,7 @@ def _compare(
             episode = RecordedEpisode(game.shelf, sides[i][number])  # read once: not to be kept
             judged = {"scores": score_of(episode, edition)}
             judged["measures"] = measure.of(episode) if measure else None
-            judged["payoffs"] = episode.rewards.sum(axis=0)[seats[k]] @ shares[k]
+            judged["payoffs"] = episode.earned[seats[k]] @ shares[k]
             for name, statistic in judged.items():
                 values[name][i, k] = np.nan if statistic is None else statistic
     widest = _widest([game.rules.core for game in (a, b) if game], measure)

@@ -137,7 +137,9 @@ def papers() -> tuple[Paper, ...]:
 
 
 def owner(game: RecordedGame) -> Paper | None:
-    """Return the paper that a game of a run belongs to."""
+    """Return the paper that a game of a run belongs to; a branch, a part of a game, to none."""
+    if game.planned.get("branch"):
+        return None
     return next((paper for paper in papers() if paper.owns(game)), None)
 
 
@@ -176,9 +178,10 @@ def score(rules: Rulebook, records: Sequence[Record], edition: str) -> float | N
 
 
 def score_of(episode: RecordedEpisode, edition: str) -> float | None:
-    """Return the score of a finished episode; None also of a scenario, which has a scale itself."""
+    """Return the score of a finished episode; None of a branch, or a scenario."""
     scored = any(episode.rules.name in scoring.games for scoring in scorings())
-    if is_scenario(episode.planned) or not scored:  # records of a long game are read for nothing
+    part = is_scenario(episode.planned) or episode.planned.get("branch")
+    if part or not scored:  # records of a long game are read for nothing
         return None
     return score(episode.rules, episode.records, edition)
 

@@ -63,7 +63,7 @@ class StackedEpisode(NamedTuple):
     def of(cls, episode: RecordedEpisode) -> StackedEpisode:
         row, steps = episode.row, episode.stacked()
         places = np.argsort(row.seating).tolist()
-        payoffs = episode.rewards.sum(axis=0)
+        payoffs = episode.earned
         if (row.edition or UNNAMED)["rules"] != episode.rules.edition:
             payoffs = np.full_like(payoffs, np.nan)
         return cls(
@@ -135,9 +135,13 @@ class PlayerSkill(NamedTuple):
 
 
 def skills(game: RecordedGame) -> list[PlayerSkill]:
-    """How each player of a game did, worked out once; [] without theory; `why` says what failed."""
+    """How each player did, worked out once; `why` says what failed.
+
+    [] of a branch, which is a part of a game, or without theory.
+    """
     if __name__ not in game.cache:
-        judged = game.done and all(theory.has(game.name, name) for name in theory.REQUIRED)
+        whole = bool(game.done) and not game.planned.get("branch")
+        judged = whole and all(theory.has(game.name, name) for name in theory.REQUIRED)
         episodes = map(StackedEpisode.of, islice(game.done, max(2, MOST // len(game.seats))))
         try:
             game.cache[__name__] = measured(episodes, game.seats) if judged else []

@@ -103,7 +103,12 @@ class Reference(NamedTuple):
 
 
 def references(game: RecordedGame, edition: str) -> list[Reference]:
-    """Return the references of a recorded game that are defined in it, worked out once."""
+    """Return the references of a recorded game that are defined in it, worked out once.
+
+    None of a branch: who plays the whole game is none to what began midway.
+    """
+    if game.planned.get("branch"):
+        return []
     name = f"{__name__} {edition}"
     if name not in game.cache:
         fixed = any(name.partition(":")[0] == "fixed" for name in _planned(game))

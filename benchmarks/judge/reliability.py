@@ -157,7 +157,7 @@ def _split(
 
 
 def _payoffs(game: RecordedGame, edition: str) -> Array:
-    return np.array([episode.rewards.sum(axis=0) for episode in game.done])
+    return np.array([episode.earned for episode in game.done])
 
 
 def _scores(game: RecordedGame, edition: str) -> Array:

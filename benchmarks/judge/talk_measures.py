@@ -258,7 +258,7 @@ def _hearing(message: Message, names: Sequence[str]) -> str:
 
 def _moves(turn: TalkRound, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield who moved and how; of many who did, how many made each move."""
-    moves = {seat: _spoken(turn.questions.get(seat), move) for seat, move in turn.moves.items()}
+    moves = {seat: in_words(turn.questions.get(seat), move) for seat, move in turn.moves.items()}
     if len(moves) <= MANY:
         yield from ((names[seat], move) for seat, move in moves.items())
         return
@@ -266,7 +266,8 @@ def _moves(turn: TalkRound, names: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield f"{count} players", move
 
 
-def _spoken(question: Question | None, action: Any) -> str:
+def in_words(question: Question | None, action: Any) -> str:
+    """Return a recorded move as a sentence says it."""
     if action is None:
         return "no answer"
     meant = move_of(action)

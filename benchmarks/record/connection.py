@@ -115,7 +115,8 @@ def translated(path: str | Path) -> Iterator[None]:
         raise NotARun(f"{path}: {error}{_ADVICE[sqlite3.SQLITE_CORRUPT][1]}") from error
 
 
-_SAFE = "; all that was recorded before is safe, go on later with: llm-games resume {path}"
+SAFE = "; all that was recorded before is safe"
+_SAFE = SAFE + ", go on later with: llm-games resume {path}"
 _ADVICE: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_BUSY: (RunLocked, ": another process is using the file" + _SAFE),
     sqlite3.SQLITE_FULL: (Unwritable, "; make room" + _SAFE),

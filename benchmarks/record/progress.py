@@ -104,7 +104,7 @@ def _game(records: Records, game: GameRow, episodes: list[EpisodeRow], moves: bo
         episode, step, actions = last_step
         listed = ", ".join(map(_action_text, actions))
         listed = listed if len(listed) <= LONGEST else f"{listed[: LONGEST - 1]}…"
-        text = f"{episode}/{step}: {listed}"
+        text = f"episode {episode}, step {step}: {listed}"
     return progress._replace(decisions=decisions, rule_breaks=breaks, last_actions=text)
 
 

@@ -31,7 +31,7 @@ PARTS: dict[str, type[Any]] = {  # what belongs to an episode, by the names of i
 
 
 Call = namedtuple(
-    "Call", "seat kind outcome leniencies left_out tokens_in tokens_out latency model"
+    "Call", "step seat kind outcome leniencies left_out tokens_in tokens_out latency model"
 )
 """What is counted of a completion, see `AttemptRow`; `left_out` as the file has it."""
 
@@ -80,8 +80,8 @@ class Records:
     def games(self) -> list[schema.GameRow]:
         return self._read(schema.GameRow)
 
-    def episodes(self) -> list[schema.EpisodeRow]:
-        """Return all episodes, game by game."""
+    def episodes(self, ids: Sequence[int] | None = None) -> list[schema.EpisodeRow]:
+        """Return all episodes, or those of some ids, game by game."""
         games = {game.id: game for game in self.games()}
 
         def game(number: int) -> schema.GameRow:
@@ -91,8 +91,14 @@ class Records:
             return games[number]
 
         # Equal values are one object: a run may have many episodes.
-        loads = dict.fromkeys(("seating", "given", "edition"), cache(json.loads))
-        episodes = self._read(schema.EpisodeRow, loads={"game": game, "status": intern, **loads})
+        loads: dict[str, Callable[[Any], Any]] = dict.fromkeys(
+            ("seating", "given", "edition"), cache(json.loads)
+        )
+        some = (
+            () if ids is None else ("WHERE id IN (SELECT value FROM json_each(?))", json.dumps(ids))
+        )
+        loads |= {"game": game, "status": intern}
+        episodes = self._read(schema.EpisodeRow, *some, loads=loads)
         for row in episodes:
             if sorted(row.seating) != [*range(len(row.game.seats))]:
                 raise self.damaged(
@@ -100,6 +106,11 @@ class Records:
                     f"{len(row.game.seats)} players: {str(row.seating)[:60]}"
                 )
         return episodes
+
+    def episode_ids(self, game: int) -> list[int]:
+        """Return the ids of the episodes of a game, by its own id."""
+        query = "SELECT id FROM episodes WHERE game = ? ORDER BY id"
+        return [number for (number,) in self._rows(query, game)]
 
     def lengths(self) -> dict[int, int]:
         """Return how many steps episodes have that are being played, and 0 of those without any."""
@@ -136,11 +147,11 @@ class Records:
         return self._read(schema.DecisionRow, "WHERE episode = ?", episode)
 
     def decided(self, episode: int) -> list[tuple[int, int, int]]:
-        """Return seats of an episode, how often each moved, and how often the rules filled in."""
+        """Seats of an episode, how often each moved, in a branch anew, and the rules filled in."""
         has_phase = "phase" in self._columns(TABLES[schema.DecisionRow])
         moves = f"AND phase != '{schema.TALK}'" * has_phase
-        count = f"SELECT seat, count(*), sum(broke) FROM decisions WHERE episode = ? {moves}"
-        return self._rows(f"{count} GROUP BY seat", episode)
+        count = f"SELECT seat, count(*), sum(broke) FROM decisions WHERE {self._asked_here()}"
+        return self._rows(f"{count} AND episode = ? {moves} GROUP BY seat", episode)
 
     def attempts(self, episode: int, step: int | None = None) -> list[schema.AttemptRow]:
         """Return the completions of an episode, or of one of its steps, by step and seat."""
@@ -200,6 +211,21 @@ class Records:
         pairs = self._rows(_LISTED, json.dumps(prompt)) if listed else self._rows(_CHAINED, prompt)
         return [{"role": role or "", "content": text or ""} for role, text in pairs]
 
+    def cells(self, kind: type, episode: int) -> list[tuple[Any, ...]]:
+        """Return the columns of an episode's rows of a kind as they are written, in their order."""
+        names, table = ", ".join(TABLES[kind].types), TABLES[kind]
+        query = f"SELECT {names} FROM {table.name} WHERE episode = ? ORDER BY {table.key}"
+        return self._rows(query, episode)
+
+    def asked(self) -> set[int]:
+        """Return the episodes of which there are completions or notes."""
+        query = "SELECT DISTINCT episode FROM attempts UNION SELECT DISTINCT episode FROM notes"
+        return {episode for (episode,) in self._rows(query)}
+
+    def parts(self) -> set[str]:
+        """Return the names of workers' files that were taken over."""
+        return {row.name for row in self._read(schema.PartRow)}
+
     # -- what came since a reader was here last, of many episodes at a time: see `_SINCE` ----------
     def decided_since(self, first: Mapping[int, int], steps: int) -> list[tuple[Any, ...]]:
         """Episode, step, seat, outcome, broke, reward, phase of `steps` steps from `first` on."""
@@ -252,13 +278,16 @@ class Records:
                 "SELECT action FROM decisions WHERE (episode, step, seat) = (?, ?, ?)", *decision
             )
             texts = self._rows(
-                "SELECT substr(text, 1, ?4) FROM attempts "
+                "SELECT substr(CAST(text AS BLOB), 1, 4 * ?4) FROM attempts "  # a NUL ends no bytes
                 "WHERE (episode, step, seat) = (?1, ?2, ?3) ORDER BY number DESC LIMIT 1",
                 *decision,
                 limit,
             )
             action = json.loads(actions[0][0]) if actions and actions[0][0] is not None else None
-            glimpses[decision] = {"action": action, "text": texts[0][0] if texts else ""}
+            glimpses[decision] = {
+                "action": action,
+                "text": _begun(texts[0][0], limit) if texts else "",
+            }
         return glimpses
 
     def chats(self, episode: int) -> dict[Any, Chat]:
@@ -301,10 +330,24 @@ class Records:
 
     def usage(self) -> Plain:
         """Return how many completions were read with each outcome, and the tokens in all."""
-        outcomes = self._rows("SELECT outcome, count(*) FROM attempts GROUP BY outcome")
-        [total] = self._rows("SELECT count(*), total(tokens_in), total(tokens_out) FROM attempts")
+        counted = f"FROM attempts WHERE {self._asked_here()}"
+        outcomes = self._rows(f"SELECT outcome, count(*) {counted} GROUP BY outcome")
+        [total] = self._rows(f"SELECT count(*), total(tokens_in), total(tokens_out) {counted}")
         used = dict(zip(("calls", "tokens_in", "tokens_out"), map(int, total), strict=True))
         return used | {"outcomes": {name: n for name, n in outcomes if name is not None}}
+
+    @property
+    def branch_point(self) -> Plain | None:
+        """Where a branch begins, see `BranchPoint`; None of a run that is none."""
+        points = (game.get("branch") for game in self.config.get("games", ()))
+        return next(filter(None, points), None)
+
+    def _asked_here(self) -> str:
+        """Return the SQL condition of what a branch did not take from its origin."""
+        if (point := self.branch_point) is None:
+            return "TRUE"
+        step, free = int(point["step"]), ", ".join(str(int(seat)) for seat in point["free"])
+        return f"(step > {step} OR (step = {step} AND seat IN ({free})))"
 
     def counted(self) -> dict[str, int]:
         """Return the tokens that servers counted, by seat as `spent` has them."""
@@ -312,7 +355,7 @@ class Records:
         query = (
             "SELECT label, seating, attempts.seat, total(tokens_in + tokens_out) FROM attempts "
             "JOIN episodes ON episodes.id = episode JOIN games ON games.id = episodes.game "
-            "GROUP BY label, seating, attempts.seat"
+            f"WHERE {self._asked_here()} GROUP BY label, seating, attempts.seat"
         )
         for label, seating, seat, tokens in self._rows(query):
             name = f"{label}/player_{json.loads(seating)[seat]}"
@@ -320,7 +363,11 @@ class Records:
         return tokens_by_seat
 
     def spent(self, ended: bool | None = None) -> dict[tuple[str, str], Usage]:
-        """What calls came to, by model and seat; `ended`: those in flight are `Usage.unknown`."""
+        """What calls came to, by model and seat; `ended`: those in flight are `Usage.unknown`.
+
+        By default that is so where nobody plays the run. Who takes it over has batches yet to book.
+        """
+        batches = ended is None
         usages = defaultdict[tuple[str, str], Usage](Usage)
         for row in self._read(schema.SpentRow):
             plain = dict(vars(row))
@@ -333,10 +380,17 @@ class Records:
             money = self._money(flight.money)
             may = flight.calls, flight.tokens_in, flight.tokens_out, money
             past = not flight.number
-            if past or ended:
+            if past or (ended and (batches or flight.number > 0)):
                 failed = 0 if past else flight.calls  # of those that are past they are booked
                 usages[flight.model, flight.seat].add(Usage(failed, failed, *EMPTY, *may))
         return dict(usages)
+
+    def in_flight(self) -> dict[tuple[str, str], int]:
+        """Return how many calls were sent and not answered yet, by model and seat."""
+        counts = defaultdict[tuple[str, str], int](int)
+        for row in self._read(schema.FlightRow):
+            counts[row.model, row.seat] += row.calls if row.number else 0
+        return {pair: count for pair, count in counts.items() if count}
 
     def _money(self, text: str) -> Decimal:
         """Read what was spent, or raise that the file is damaged."""
@@ -347,6 +401,12 @@ class Records:
         if not (money.is_finite() and 0 <= money < 10**18):
             raise self.damaged(f"{text[:60]!r} is no money that was spent")
         return money
+
+    def waves(self) -> list[schema.WaveRow]:
+        return self._read(schema.WaveRow)
+
+    def lines(self) -> list[schema.LineRow]:
+        return self._read(schema.LineRow)
 
     def learnt(self) -> dict[str, Lengths]:
         lengths = [dict(vars(row)) for row in self._read(schema.LengthsRow)]
@@ -397,6 +457,12 @@ class Records:
         lost = f"{fault}; the file is damaged, restore it from a copy"
         return connection.NotARun(f"{self.path}: {lost}")
 
+    @property
+    def has_every_column(self) -> bool:
+        """Whether all is there that today's episodes have, unlike in older files."""
+        tables = [TABLES[row] for row in PARTS.values()]
+        return all(self._columns(table) == [*table.types] for table in tables)
+
     def _columns(self, table: schema.Relation) -> list[str]:
         """Return the columns of a table that this file has."""
         if table.name not in self._column_cache:
@@ -412,6 +478,10 @@ class Records:
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with connection.translated(self.path):
             return self._database.execute(query, values).fetchall()
+
+
+def _begun(text: bytes, limit: int) -> str:
+    return text.decode("utf-8", "ignore")[:limit]
 
 
 _SINCE = """

@@ -175,7 +175,10 @@ class RecordedEpisode:
     def every_step(self) -> list[StepRow]:
         """Its steps in order, with those in which players talked."""
         steps = self.file.steps(self.row.id)[: self.shelf.lengths.get(self.row.id)]
-        self.shelf.room -= len(steps) * len(self.row.seating)
+        if self.shelf.room > 0:
+            self.shelf.room -= len(steps) * len(self.row.seating)
+        else:
+            self.shelf.episodes.pop(self.row.id, None)
         return steps
 
     @cached_property
@@ -198,14 +201,25 @@ class RecordedEpisode:
         rewards = [step.rewards for step in self.steps]
         return np.array(rewards, np.float64).reshape(-1, len(self.seats))
 
+    @cached_property
+    def before(self) -> int:
+        """How many of its steps stood before it began: those before the point of a branch."""
+        point = self.planned.get("branch") or {"step": 0}
+        return sum(step.step < point["step"] for step in self.steps)
+
+    @property
+    def earned(self) -> Array:
+        """Payoffs of the episode by seat, float64 ``(players,)``; of a branch from its point on."""
+        return np.asarray(self.rewards[self.before :].sum(axis=0))
+
     @property
     def payoffs(self) -> Array:
         """Payoffs of the episode by the seats of the configuration, float64 ``(players,)``."""
-        return np.asarray(self.rewards.sum(axis=0)[np.argsort(self.row.seating)])
+        return np.asarray(self.earned[np.argsort(self.row.seating)])
 
     def mean_payoff(self, places: Collection[int]) -> float:
         seats = [seat for seat, position in enumerate(self.row.seating) if position in places]
-        return float(self.rewards.sum(axis=0)[seats].mean())
+        return float(self.earned[seats].mean())
 
     def decisions(self) -> list[DecisionRow]:
         return self.file.decisions(self.row.id)
@@ -219,11 +233,14 @@ class RecordedEpisode:
     def tallies(self) -> tuple[Tally, dict[str, Tally]]:
         """Read what was decided and asked for: in all, and by player."""
         total, of = Tally(), {name: Tally() for name in self.seats}
+        point = self.planned.get("branch") or {"step": 0, "free": range(len(self.seats))}
         for seat, decisions, filled in self.file.decided(self.row.id):
             of[self.seats[seat]].decisions += decisions
             of[self.seats[seat]].filled += filled
         for call in self.file.calls(self.row.id):
-            of[self.seats[call.seat]].asked(call)
+            at_point = call.step == point["step"]
+            if call.step > point["step"] or (at_point and call.seat in point["free"]):
+                of[self.seats[call.seat]].asked(call)
         for tally in of.values():
             total.add(tally)
         return total, of
@@ -242,9 +259,12 @@ class RecordedEpisode:
     @cached_property
     def _regret(self) -> Array:
         try:
-            return deviation(self.rules, self.stacked()).regret
+            regret = deviation(self.rules, self.stacked()).regret
         except BadParameter:
             return np.full(self.rewards.T.shape, np.nan)
+        if self.before:
+            regret = np.where(np.arange(regret.shape[1]) < self.before, np.nan, regret)
+        return regret
 
     def seat_regret(self) -> float:
         """Mean over seats of the sum of their `regret`; NaN where no move has one."""

@@ -88,7 +88,7 @@ class Relation:
         columns, strict = ",\n  ".join(lines), "STRICT" if key == "id" else "STRICT, WITHOUT ROWID"
         self.sql = f"CREATE TABLE {name} (\n  {columns}\n) {strict}"
         names = [*(["episode"] if episode else []), *self.types]
-        self._into = f"INTO {name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+        self.into = f"INTO {name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
 
     @cached_property
     def checks(self) -> list[tuple[str, Callable[[Any], bool]]]:
@@ -119,7 +119,7 @@ class Relation:
     def insert(self, row: Any, *episode: int, again: bool = False) -> tuple[str, list[Any]]:
         """Return the statement that writes a row (`again`: over one of its key) and its values."""
         how = "INSERT OR REPLACE" if again else "INSERT"
-        return f"{how} {self._into}", [*episode, *self.written(row).values()]
+        return f"{how} {self.into}", [*episode, *self.written(row).values()]
 
 
 TABLES: dict[Any, Relation] = {}  # by the class of their rows
@@ -326,7 +326,8 @@ class FlightRow:
     """Calls that were sent and whose outcome is not known: what they may have cost at most.
 
     Each is written before it is sent, and struck once it is over: those left when nobody plays the
-    run died with it. `number` 0: the sum of those that ended without an outcome.
+    run died with it. `number` 0: the sum of those that ended without an outcome. Below 0: a line of
+    a batch, see `LineRow`.
     """
 
     model: str
@@ -336,6 +337,36 @@ class FlightRow:
     tokens_in: int
     tokens_out: int
     money: str
+
+
+@table("waves", "name")
+class WaveRow:
+    """A batch, entered before it is sent; `batch`: its id at the provider, "" until that is known.
+
+    `lines`: how many calls are in it; `refused`: options left out, since the server had refused
+    them.
+    """
+
+    name: str
+    model: str
+    server: str
+    batch: str
+    lines: int
+    began: str
+    refused: list[str]
+
+
+@table("lines", "number")
+class LineRow:
+    """A call in a batch, until its answer is booked; `name`: see `line_name`.
+
+    `digest`: of what was sent. Its `FlightRow` has the same `number`.
+    """
+
+    number: int
+    name: str
+    wave: str
+    digest: str
 
 
 @table("lengths", "model")
@@ -349,6 +380,13 @@ class LengthsRow:
     sent: bool
     most: int
     counted: bool
+
+
+@table("parts", "name")
+class PartRow:
+    """A worker's file of which all was taken over into this one; only while such files are left."""
+
+    name: str
 
 
 @table("limits", "began, number")

@@ -7,6 +7,7 @@ from collections import defaultdict
 from functools import cached_property
 
 from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.worker_files import spent_so_far
 from llm_games.wrappers.clients.budget import Usage
 
 
@@ -19,7 +20,7 @@ class Spending:
 
     def __init__(self, records: Records) -> None:
         self._records = records
-        self.total, self.pairs = Usage(), records.spent()
+        self.total, self.pairs = Usage(), spent_so_far(records)
         self.models, self.seats = defaultdict[str, Usage](Usage), defaultdict[str, Usage](Usage)
         self.games, self.players = defaultdict[str, Usage](Usage), defaultdict[str, Usage](Usage)
         rows = records.games()

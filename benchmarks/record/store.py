@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count, islice
 from pathlib import Path
@@ -14,13 +15,16 @@ from llm_games.benchmarks.record.connection import RunExists, RunLocked, Unwrita
 from llm_games.benchmarks.record.lock import RunLock
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.schema import TABLES, Plain
-from llm_games.benchmarks.record.writer import Writer
+from llm_games.benchmarks.record.writer import Rows, Writer
 from llm_games.questions import MISSING, Action
 from llm_games.registry import rulebook
 from llm_games.wrappers.clients.budget import Usage
 from llm_games.wrappers.clients.chat import Chat
+from llm_games.wrappers.clients.tokens import Lengths
 from llm_games.wrappers.policy import Attempt
 
+PART_BITS = 40
+"""A part's prompts are numbered from its own number, moved by so many, until all are in order."""
 MOST_IDS = 20_000
 """Messages, and prompts, whose ids are kept in memory; others are looked up in the file."""
 
@@ -42,7 +46,9 @@ class Store(Records):
         self._writer = Writer(path, writing, lock)
         self.flush, self.hasten = self._writer.flush, self._writer.hasten
         self.whole = self._writer.whole
+        self.apart = self._writer.apart
         self._messages, self._prompts = _Ids(self, schema.MessageRow), _Ids(self, schema.PromptRow)
+        self.part_numbers = count((self._prompts.last >> PART_BITS) + 1)
 
     @classmethod
     def create(
@@ -54,13 +60,14 @@ class Store(Records):
         seeds: Sequence[Sequence[int]],
         seatings: Sequence[Sequence[Sequence[int]]] | None = None,
         fixed_chances: Sequence[Plain | None] | None = None,
+        sources: Sequence[str | None] | None = None,
     ) -> Store:
         """Start a new file with all its episodes pending.
 
         `config` is plain values without keys. A game is its label, name, parameters and players'
         names; for each, `seeds`, `seatings` (None: as listed) and `fixed_chances` (None: none) are
-        by episode. Raises RunExists: none is overwritten; Unwritable: a folder lacks or is
-        read-only.
+        by episode; `sources`, see `EpisodeRow`, are each a game's. Raises RunExists: none is
+        overwritten; Unwritable: a folder lacks or is read-only.
         """
         path, lock, ids = Path(path), RunLock(), count(1)
         check_free(path)
@@ -71,6 +78,7 @@ class Store(Records):
             first.append(game)
             edition = editions.recorded(rulebook(name, **params))
             about |= {"edition": edition, "given": fixed_chances[i] if fixed_chances else None}
+            about["source"] = sources[i] if sources else None
             for number, seed in enumerate(seeds[i]):
                 seating = list(seatings[i][number] if seatings else range(len(seats)))
                 first.append(schema.EpisodeRow(next(ids), game, number, seed, seating, **about))
@@ -102,7 +110,8 @@ class Store(Records):
                     )
                 writing.execute("PRAGMA secure_delete = ON")
                 # Which older files lack.
-                for row in (schema.FlightRow, schema.LengthsRow, schema.GuestRow):
+                newer = schema.FlightRow, schema.LengthsRow, schema.GuestRow, schema.PartRow
+                for row in (*newer, schema.WaveRow, schema.LineRow):
                     writing.execute(TABLES[row].sql.replace("TABLE", "TABLE IF NOT EXISTS", 1))
             return cls(path, writing, lock)
 
@@ -116,9 +125,24 @@ class Store(Records):
         """Add a row, where it belongs to an episode with its id; `again`: over one of its key."""
         self._writer.add(*TABLES[type(row)].insert(row, *episode, again=again))
 
-    def begin(self, episode: int) -> None:
+    def add_written(self, row: type, columns: Iterable[Sequence[Any]]) -> None:
+        """Add rows of an episode's table by what is written, its id first: of many at once."""
+        statement = f"INSERT {TABLES[row].into}"
+        for values in columns:
+            self._writer.add(statement, values)
+
+    def copy_to(self, send: Callable[[Rows], Awaitable[Any]]) -> None:
+        """Have all that is written from now on sent to a copy as well, which `replay` it."""
+        self._writer.copy = send
+
+    def replay(self, rows: Rows) -> None:
+        """Add what another store has sent."""
+        for statement, values in rows:
+            self._writer.add(statement, values)
+
+    def begin(self, episode: int, started: str = "") -> None:
         how = "UPDATE episodes SET status = 'running', started = coalesce(started, ?) WHERE id = ?"
-        self._writer.add(how, (timestamp(), episode))
+        self._writer.add(how, (started or timestamp(), episode))
 
     def end(self, episode: int, reason: str | None = None) -> None:
         values = ("done" if reason is None else "void", reason, timestamp(), episode)
@@ -148,15 +172,28 @@ class Store(Records):
         """Note that a call is over, see `FlightRow`."""
         condition = "WHERE (model, seat, number) = (?, ?, ?)"
         self._writer.add(f"DELETE FROM flights {condition}", (model, seat, number))
+        if number < 0:
+            self._writer.add("DELETE FROM lines WHERE number = ?", (number,))
 
     def strike_all(self) -> None:
-        """Note that all calls of those who played the run before are over."""
+        """Note that all calls of those who played the run before are over, but for batches."""
         self._writer.add("DELETE FROM flights WHERE number > 0", ())
 
     def forget(self, pseudonym: str) -> None:
         """Put `FORGOTTEN` in place of a guest's pseudonym, and leave no trace of it in the file."""
         how = "UPDATE guests SET pseudonym = ? WHERE pseudonym = ?"
         self._writer.add(how, (schema.FORGOTTEN, pseudonym))
+
+    def learn(self, model: str, lengths: Lengths) -> None:
+        """Note what is known of a model's replies."""
+        self.add(schema.LengthsRow(model, **vars(lengths)), again=True)
+
+    def drop(self, row: type, episode: int) -> None:
+        """Take an episode's rows of one table away."""
+        self._writer.add(f"DELETE FROM {TABLES[row].name} WHERE episode = ?", (episode,))
+
+    def forget_parts(self) -> None:
+        self._writer.add("DELETE FROM parts", ())
 
     def note_prices(self, prices: Plain) -> None:
         """Note in the run's configuration what its models cost: also what no file said."""
@@ -197,12 +234,104 @@ class Store(Records):
             prompt = self._prompts.of(chat.digest, (prompt, message))
         return prompt
 
+    def put_in_order(self) -> None:
+        """Number prompts and messages by the episode, step and seat where they first come.
+
+        Whoever plays a run, and in whatever order, these are the same. What no row needs is gone.
+        """
+        self.flush()
+        numbers, rows = numbered(self._rows(_USES), self._united())
+        messages = {old: new for new, old in enumerate(dict.fromkeys(m for *_, m in rows), 1)}
+        prompts = ((prompt, parent, messages[m]) for prompt, parent, m in rows)
+        overflows = []
+        for *key, content in self._rows(_OVERFLOWS):
+            about = json.loads(content)
+            overflows.append((json.dumps(about | {"prompt": numbers[about["prompt"]]}), *key))
+
+        def work(database: sqlite3.Connection) -> None:
+            with connection.transaction(database):
+                for kind, new in (("prompt", numbers), ("message", messages)):
+                    database.execute(f"CREATE TEMP TABLE new_{kind} (old INTEGER PRIMARY KEY, new)")
+                    database.executemany(f"INSERT INTO new_{kind} VALUES (?, ?)", new.items())
+                for statement in _RENUMBER:
+                    database.execute(statement)
+                database.executemany(f"INSERT {TABLES[schema.PromptRow].into}", prompts)
+                database.executemany(_NEW_OVERFLOW, overflows)
+
+        self._writer.apart(work).result()
+        self._messages, self._prompts = _Ids(self, schema.MessageRow), _Ids(self, schema.PromptRow)
+
+    def _united(self) -> tuple[list[tuple[int, int, int]], dict[int, int]]:
+        """Prompts by descending id, and of those that are there twice the first by the others.
+
+        Each worker has its own of those that all share, which begin alike, see `Part`.
+        """
+        rows, first, firsts = self._rows(_PARENTS), dict[int, int](), dict[tuple[int, int], int]()
+        kept = []
+        for prompt, parent, message in rows:
+            if parent > 0 and parent not in first:
+                kept.append((prompt, parent, message))
+                continue
+            above = first.get(parent, 0)
+            same = firsts.get((above, message))
+            if same is None and above:
+                same = next((p for (p,) in self._rows(_SAME, above, message)), None)
+            if same is None:
+                kept.append((prompt, above, message))
+                firsts[above, message] = prompt
+            else:
+                first[prompt] = same
+        return kept[::-1], first
+
     async def durable(self) -> None:
         """Wait until all that was added before is on the disk; raises what `Writer.flush` does."""
         last = self._messages.last, self._prompts.last
         await self._writer.durable()
         self._messages.forget(last[0])
         self._prompts.forget(last[1])
+
+
+_OVERFLOWS = f"""
+SELECT episode, step, seat, number, content FROM notes WHERE kind = '{schema.OVERFLOW}'
+"""
+_USES = f"""
+SELECT prompt FROM (
+  SELECT episode, step, seat, number, CAST(prompt AS INTEGER) AS prompt FROM attempts UNION ALL
+  SELECT episode, step, seat, content ->> 'call' - 0.5, content ->> 'prompt' FROM notes
+  WHERE kind = '{schema.OVERFLOW}'
+) ORDER BY episode, step, seat, number
+"""
+_PARENTS = "SELECT id, parent, message FROM prompts ORDER BY id"  # before what grew from them
+_SAME = "SELECT id FROM prompts WHERE (parent, message) = (?, ?)"
+_RENUMBER = (
+    "UPDATE attempts SET prompt = (SELECT new FROM new_prompt WHERE old = CAST(prompt AS INTEGER))",
+    "DELETE FROM prompts",
+    "CREATE TEMP TABLE kept AS SELECT new, hash, role, content FROM messages "
+    "JOIN new_message ON old = id",
+    "DELETE FROM messages",
+    "INSERT INTO messages (id, hash, role, content) SELECT * FROM kept ORDER BY new",
+    *(f"DROP TABLE {name}" for name in ("kept", "new_prompt", "new_message")),
+)
+_NEW_OVERFLOW = "UPDATE notes SET content = ? WHERE (episode, step, seat, number) = (?, ?, ?, ?)"
+
+
+def numbered(
+    uses: Iterable[tuple[int]], united: tuple[list[tuple[int, int, int]], dict[int, int]]
+) -> tuple[dict[int, int], list[tuple[int, int, int]]]:
+    """Return new ids of prompts by old, and rows of `PromptRow` with them, but for the messages."""
+    prompts, same = united
+    first: dict[int, int] = {}
+    for rank, (prompt,) in enumerate(uses):
+        first.setdefault(same.get(prompt, prompt), rank)
+    grown = []
+    for prompt, parent, message in prompts:
+        if prompt in first:
+            grown.append((first[prompt], prompt, parent, message))
+            first[parent] = min(first.get(parent, first[prompt]), first[prompt])
+    grown.sort()
+    numbers = {0: 0} | {prompt: new for new, (_, prompt, *_) in enumerate(grown, 1)}
+    rows = [(numbers[p], numbers[parent], m) for _, p, parent, m in grown]
+    return numbers | {old: numbers[p] for old, p in same.items() if p in numbers}, rows
 
 
 class _Ids:

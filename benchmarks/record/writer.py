@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from llm_games.benchmarks.record.connection import RunLocked, transaction, translated
 from llm_games.benchmarks.record.lock import RunLock
 
+T = TypeVar("T")
+Rows = list[tuple[str, Sequence[Any]]]
+"""Statements with their values, in order."""
 SOON = 0.03  # seconds for which rows wait for others, if nobody waits for them
 
 
@@ -22,14 +25,17 @@ class Writer:
     """Writes rows in the order in which they are added, those of one turn in one transaction.
 
     The connection belongs to the writer's thread. What is added during a commit goes into the next;
-    rows that could not be written come first in it. To be used in one event loop.
+    rows that could not be written come first in it. To be used in one event loop. `copy` sends rows
+    to another place; what is `durable` is there, too.
     """
 
     def __init__(self, path: Path, database: sqlite3.Connection, lock: RunLock) -> None:
         self.path, self._database, self._lock = path, database, lock
+        self.copy: Callable[[Rows], Awaitable[Any]] | None = None
+        self._copied: Awaitable[Any] | None = None
         self._thread = ThreadPoolExecutor(1, "llm-games-writer")
-        self._added: list[tuple[str, Sequence[Any]]] = []
-        self._unwritten: list[tuple[str, Sequence[Any]]] = []  # the thread's own
+        self._added: Rows = []
+        self._unwritten: Rows = []  # the thread's own
         self._turn = asyncio.Lock()
         self._next: asyncio.Task[None] | None = None
         self._soon: asyncio.TimerHandle | None = None
@@ -71,6 +77,13 @@ class Writer:
                 self._soon = None
             # Shielded: a job that is cancelled before it starts would lose its rows.
             await asyncio.shield(asyncio.wrap_future(self._hand_over()))
+            if self._copied is not None:
+                await asyncio.shield(self._copied)
+
+    def apart(self, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
+        """Have something done to the database by itself, after all that was added before."""
+        rows, self._added = self._added, []
+        return self._thread.submit(self._do_apart, rows, work)
 
     def flush(self) -> None:
         """Write all that was added, and wait; Unwritable, RunLocked: the rest stays safe."""
@@ -89,10 +102,12 @@ class Writer:
 
     def _hand_over(self) -> Future[None]:
         rows, self._added = self._added, []
+        if rows and self.copy is not None:
+            self._copied = self.copy(rows)
         return self._thread.submit(self._commit, rows)
 
     # -- in the thread -------------------------------------------------------------------------
-    def _commit(self, rows: list[tuple[str, Sequence[Any]]]) -> None:
+    def _commit(self, rows: Rows) -> None:
         self._unwritten += rows
         with translated(self.path), transaction(self._database):
             if not self._lock.keep(self._database):
@@ -100,6 +115,11 @@ class Writer:
             for statement, added in groupby(self._unwritten, key=itemgetter(0)):
                 self._database.executemany(statement, map(itemgetter(1), added))
         self._unwritten.clear()
+
+    def _do_apart(self, rows: Rows, work: Callable[[sqlite3.Connection], T]) -> T:
+        self._commit(rows)
+        with translated(self.path):
+            return work(self._database)
 
     def _leave(self) -> None:
         with translated(self.path):

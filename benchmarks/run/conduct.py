@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import gc
+import math
 import signal
 import threading
 import time
@@ -25,14 +26,19 @@ from typing import Any
 import numpy as np
 
 from llm_games.benchmarks.record import schema
+from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.record.editions import maker
 from llm_games.benchmarks.record.lock import BEAT
 from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow
 from llm_games.benchmarks.record.store import Store, plain_action, timestamp
+from llm_games.benchmarks.record.worker_files import take_over_all
 from llm_games.benchmarks.run.batches import Batch, batches
+from llm_games.benchmarks.run.branch import Past, PastClient
+from llm_games.benchmarks.run.branch_point import BranchSeat, Retelling
 from llm_games.benchmarks.run.plan import PlannedGame, RunPlan, check, players
 from llm_games.benchmarks.run.resume import EpisodeRecord, recalled
+from llm_games.benchmarks.run.stored_waves import StoredWaves, line_number
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Rulebook
 from llm_games.view import Who
@@ -50,6 +56,7 @@ from llm_games.wrappers.clients.limit import Limit
 from llm_games.wrappers.clients.retry import Retry, Waits
 from llm_games.wrappers.clients.stack import layers, ledger_of
 from llm_games.wrappers.clients.tokens import Lengths
+from llm_games.wrappers.clients.waves import waves_of
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.play import play_table
 from llm_games.wrappers.policy import Decision, Policy
@@ -96,6 +103,8 @@ class Counters:
     decisions: int = 0
     broke: int = 0
     in_flight: int = 0
+    under_way: float = field(default=0.0, compare=False)
+    """how much of the episodes that are being played is over, in episodes, as far as it is known"""
     waits: Waits = field(default_factory=Waits)  # what calls wait for
     flights: Flights = field(default_factory=Flights, compare=False)
     """calls that a run which ends waits for"""
@@ -104,15 +113,19 @@ class Counters:
 Watcher = Callable[[Counters], None]
 
 
+Conductor = Callable[["RunConduct"], Coroutine[Any, Any, None]]
+
+
 def start(plan: RunPlan, path: str | Path) -> Store:
     return Store.create(
         path,
         title=plan.title,
-        config=plan.model_dump(),
+        config=plan.model_dump() | ({"part": plan.part} if plan.part else {}),
         games=[(g.label, g.game, g.params, [seat.name for seat in g.seats]) for g in plan.games],
         seeds=[game.seeds for game in plan.games],
         seatings=[game.seatings() for game in plan.games],
         fixed_chances=[game.given or None for game in plan.games],
+        sources=[game.branch.source if game.branch else None for game in plan.games],
     )
 
 
@@ -139,8 +152,10 @@ def play_run(
     policies: Mapping[str, Policy],
     watch: Watcher = lambda _: None,
     resumed: bool = False,
+    *,
+    by: Conductor | None = None,
 ) -> None:
-    """Play all episodes that are not finished, and wait for the end.
+    """Play all episodes that are not finished, and wait for the end; by others if there is a `by`.
 
     The file is opened once all models have answered, but first if it is resumed, so that what was
     spent is known. `policies` are by `PlannedSeat.key`; `watch` is called after every step. Calls
@@ -148,6 +163,11 @@ def play_run(
     answer; RunStopped: a call brought no completion for good, or the budget is spent; StoreError:
     the file cannot be written, or the record does not fit; KeyboardInterrupt. All is in the file.
     """
+    if by is not None and plan.batched:
+        raise ConfigError(
+            f"{plan.batched} is asked in batches, which go out from one process: leave out "
+            "workers, or batch"
+        )
     path: Path | None = None
     calls, links = Flights(), "" if plan.links is None else "--browser"
 
@@ -163,10 +183,12 @@ def play_run(
                 path = store.path
                 for guest in joined:
                     store.add(schema.GuestRow(*guest), again=True)
-                run = _RunConduct(store, plan, policies, watch, calls)
+                if resumed:
+                    take_over_all(store)
+                run = RunConduct(store, plan, policies, watch, calls)
                 if resumed:
                     await drained(check(policies), calls)
-                await drained(run.play(), calls)
+                await drained(run.play() if by is None else by(run), calls)
         except BudgetExceeded as error:
             flag = f"--budget-{error.limit.replace('_', '-')}"
             more = f"{links} {flag} MORE".strip()
@@ -177,20 +199,33 @@ def play_run(
         except ClientError as error:
             raise RunStopped(str(error), path, links) from None
         finally:
-            for policy in policies.values():
-                if isinstance(policy, LLMPolicy):
-                    await policy.client.close()
+            await closed(policies)
 
-    # Python's search for cyclic garbage halts all tables at once: it shall be rare, and not go
-    # through what was there before (packages and the like).
+    with few_searches():
+        _anywhere(main(), calls)
+
+
+@contextmanager
+def few_searches() -> Iterator[None]:
+    """Have Python search for cyclic garbage rarely, and not in what is there (packages and so on).
+
+    A search halts all tables at once.
+    """
     thresholds = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)
     try:
-        _anywhere(main(), calls)
+        yield
     finally:
         gc.set_threshold(*thresholds)
         gc.unfreeze()
+
+
+async def closed(policies: Mapping[str, Policy]) -> None:
+    """Close the connections of players that ask models."""
+    for policy in policies.values():
+        if isinstance(policy, LLMPolicy):
+            await policy.client.close()
 
 
 def _anywhere(work: Coroutine[Any, Any, None], calls: Flights) -> None:
@@ -270,6 +305,8 @@ class _Books:
         self.ledger = next(filter(None, map(ledger_of, clients)), Ledger())
         stack = [layer for client in clients for layer in layers(client)]
         self.waits = next((layer.waits for layer in stack if isinstance(layer, Retry)), Waits())
+        for waves in filter(None, map(waves_of, clients)):
+            waves.go_on(StoredWaves(store, waves.model, waves.server))
         self.limits = {id(layer.gates): layer for layer in stack if isinstance(layer, Limit)}
         self._numbers, self._written_lengths = count(1), dict[str, Lengths]()
         for (model, seat), usage in store.spent(ended=True).items():
@@ -283,15 +320,16 @@ class _Books:
         self.write()
         self.ledger.journal = self
 
-    async def begin(self, model: str, seat: str, bound: Usage) -> int:
+    async def begin(self, model: str, seat: str, bound: Usage, line: str = "") -> int:
         """The call's number, once the call is on the disk with the most that it may cost."""
-        number = next(self._numbers)
+        number = line_number(line) if line else next(self._numbers)
         may = bound.calls, bound.tokens_in, bound.tokens_out, str(bound.money)
-        self.store.add(schema.FlightRow(model, seat, number, *may))
+        self.store.add(schema.FlightRow(model, seat, number, *may), again=bool(line))
         try:
             await self.store.durable()
-        except BaseException:  # it is not sent
-            self.store.strike(model, seat, number)
+        except BaseException:  # it is not sent, or was before
+            if not line:
+                self.store.strike(model, seat, number)
             raise
         return number
 
@@ -309,7 +347,7 @@ class _Books:
 
     def learn(self, model: str) -> None:
         self._written_lengths[model] = lengths = replace(self.ledger.lengths[model])
-        self.store.add(schema.LengthsRow(model, **vars(lengths)), again=True)
+        self.store.learn(model, lengths)
 
     def write(self) -> None:
         for pair in self.ledger.pairs:
@@ -323,7 +361,9 @@ class _Books:
                 self.store.add(row, again=True)
 
 
-class _RunConduct:
+class RunConduct:
+    """A run while it is played."""
+
     def __init__(
         self,
         store: Store,
@@ -331,10 +371,17 @@ class _RunConduct:
         players: Mapping[str, Policy],
         watch: Watcher,
         calls: Flights,
+        past: Past | None = None,
     ) -> None:
         self.store, self.plan, self.watch = store, plan, watch
         self.records: dict[int, _Record] = {}  # of the episodes that are being played
-        self.players = {key: _recording(policy, self.records) for key, policy in players.items()}
+        points = [game.branch for game in plan.games if game.branch is not None]
+        if past is None and points:
+            past = Past.of(store.path, points[0])  # its only game
+        self.past = past
+        self.players = {
+            key: _recording(policy, self.records, self.past) for key, policy in players.items()
+        }
         self.books = _Books(store, players)
         self.counters = Counters(waits=self.books.waits, flights=calls)
         self.books.ledger.seat_of = self.seat
@@ -343,6 +390,7 @@ class _RunConduct:
             plan.links.seat_of = self.link
         self.games = {game.label: game for game in plan.games}
         self.rules: dict[str, Rulebook] = {}  # one object for all that are alike
+        self.rows: dict[tuple[int, int], EpisodeRow] = {}
 
     def seat(self, caller: Who) -> str:
         """The seat as configured, under whose name a call is booked."""
@@ -356,33 +404,48 @@ class _RunConduct:
         row = self.records[caller.episode].row
         return self.links[row.game.label][row.seating[caller.seat]]
 
-    async def play(self) -> None:
-        """Play what is not finished; the first error stops all tables."""
+    def owed(self) -> list[EpisodeRow]:
+        """Read which episodes are not finished; `rows` are all, by game and number."""
         episodes = self.store.episodes()
         self.rows = {(row.game.id, row.number): row for row in episodes}
-        owed = [episode for episode in episodes if episode.status in ("pending", "running")]
-        self.counters.episodes, self.counters.played = len(episodes), len(episodes) - len(owed)
+        left = [row for row in episodes if row.status in ("pending", "running")]
+        owed, played = self.plan.of_part(left), len(episodes) - len(left)
+        self.counters.episodes, self.counters.played = len(owed) + played, played
         self.watch(self.counters)
-        gate = asyncio.Semaphore(self.plan.max_tables)
+        return owed
+
+    def turns(self, owed: list[EpisodeRow]) -> list[list[EpisodeRow]]:
+        """Sort episodes into what is played one after another: those of a series together."""
+        turns: dict[tuple[int, int], list[EpisodeRow]] = {}
+        for row in sorted(owed, key=lambda e: (e.number, e.game.id)):
+            series = self.games[row.game.label].series
+            turns.setdefault((-1 if series else row.number, row.game.id), []).append(row)
+        return list(turns.values())
+
+    async def play(self) -> None:
+        """Play what is not finished; the first error stops all tables."""
+        await self.whole(self._play(self.owed()))
+
+    async def whole(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do all of a run's work, with its books and its lock kept until the end."""
         alive = asyncio.create_task(self._stay_alive())
         try:
-            played = await self._batches(owed)
-            turns: dict[tuple[int, int], list[EpisodeRow]] = {}  # those of a series together
-            for row in sorted(owed, key=lambda e: (e.number, e.game.id)):
-                if row.id not in played:
-                    series = self.games[row.game.label].series
-                    turns.setdefault((-1 if series else row.number, row.game.id), []).append(row)
-            async with asyncio.TaskGroup() as tables:
-                for turn in turns.values():
-                    await gate.acquire()
-                    table = tables.create_task(ending(self._tables(turn)))
-                    table.add_done_callback(lambda _: gate.release())
+            await work
         except BaseException as error:
             raise first(error) from None
         finally:
             alive.cancel()
             self.books.write()
             self.books.ledger.journal = None
+
+    async def _play(self, owed: list[EpisodeRow]) -> None:
+        gate = asyncio.Semaphore(self.plan.tables)
+        played = await self.batched(owed)
+        async with asyncio.TaskGroup() as tables:
+            for turn in self.turns([row for row in owed if row.id not in played]):
+                await gate.acquire()
+                table = tables.create_task(ending(self.tables(turn)))
+                table.add_done_callback(lambda _: gate.release())
 
     async def _stay_alive(self) -> None:
         """Keep the run's lock while a step takes long."""
@@ -391,43 +454,60 @@ class _RunConduct:
             self.books.write()
             await self.store.durable()
 
-    async def _batches(self, owed: list[EpisodeRow]) -> set[int]:
+    async def batched(self, owed: list[EpisodeRow]) -> set[int]:
+        """Play those that can be played in batches; return their ids."""
         played = set[int]()
         for batch in batches(owed, self.games, self.players):
-            with self.store.whole():
-                self._play_batch(batch)
+            await self._play_batch(batch)
             await self.store.durable()
             played |= {row.id for row in batch.episodes}
             self.counters.played += len(batch.episodes)
             self.watch(self.counters)
         return played
 
-    def _play_batch(self, batch: Batch) -> None:
-        for row in batch.episodes:
-            self.store.begin(row.id)
-        for row, step, decisions in batch.play():
-            for written in (step, *decisions):
-                self.store.add(written, row.id)
-            self.counters.decisions += len(decisions)
-            self.counters.broke += sum(decision.broke for decision in decisions)
-        for row, over in zip(batch.episodes, batch.over.tolist(), strict=True):
-            self.store.end(row.id, None if over else not_ended(self.games[row.game.label]))
+    async def _play_batch(self, batch: Batch) -> None:
+        """Play all of it, or none if it is stopped meanwhile."""
+        ids, steps, decisions = [row.id for row in batch.episodes], list[Any](), list[Any]()
+        begun = timestamp()
+        for columns in batch.play():
+            steps += columns.steps(ids)
+            decisions += columns.decisions(ids)
+            self.counters.broke += int(columns.outcome.broke[columns.asked].sum())
+            self.counters.decisions += int(columns.asked.sum())
+            self.watch(self.counters)
+            await asyncio.sleep(0)
+        with self.store.whole():
+            for episode in ids:
+                self.store.begin(episode, begun)
+            self.store.add_written(schema.StepRow, sorted(steps))
+            self.store.add_written(schema.DecisionRow, sorted(decisions))
+            for row, over in zip(batch.episodes, batch.over.tolist(), strict=True):
+                self.store.end(row.id, None if over else not_ended(self.games[row.game.label]))
 
-    async def _tables(self, turn: list[EpisodeRow]) -> None:
+    def _player(self, game: PlannedGame, row: EpisodeRow, seat: int) -> Policy:
+        player = self.players[game.seats[row.seating[seat]].key]
+        if game.branch is None or self.past is None:
+            return player
+        return BranchSeat(player, game.branch, seat, row.number, self.past.action)
+
+    async def tables(self, turn: list[EpisodeRow]) -> None:
+        """Play episodes one after another."""
         for row in turn:
             game, alike = self.games[row.game.label], f"{row.game.label}\0{row.params}"
             if alike not in self.rules:
                 self.rules[alike] = row.rules()
             record = self.records[row.id] = _Record(self, row)
+            lengths = filter(None, (self.rules[alike].length(), game.max_steps))
+            record.step_share = 1 / min(lengths, default=math.inf)
             self.store.begin(row.id)
             episode = await play_table(
                 self.rules[alike],
-                [self.players[game.seats[position].key] for position in row.seating],
+                [self._player(game, row, seat) for seat in range(len(row.seating))],
                 row.seed,
                 on_step=record.add,
                 max_steps=game.max_steps,
                 given=row.given,
-                recalled=recalled(self.store, row, self.rows) if game.series else None,
+                recalled=recalled(game, self.store, row, self.rows),
                 who=Who(game.game, row.id),
             )
             del self.records[row.id]
@@ -435,15 +515,17 @@ class _RunConduct:
             self.store.end(row.id, void_reason(episode, game))
             await self.store.durable()
             self.counters.played += 1
+            self.counters.under_way -= record.step_share * episode.length
             self.watch(self.counters)
 
 
 class _Record(EpisodeRecord):
     """One episode's record: what it holds is played again, what is new is added."""
 
-    def __init__(self, run: _RunConduct, row: EpisodeRow) -> None:
+    def __init__(self, run: RunConduct, row: EpisodeRow) -> None:
         super().__init__(run.store, row)
         self.run, self.store = run, run.store
+        self.step_share = 0.0  # of a step in its episode, as far as that has a length
         self._noted = Counter({slot: len(overflows) for slot, overflows in self.overflows.items()})
 
     async def call(self, client: Client, request: Request) -> Completion:
@@ -494,6 +576,7 @@ class _Record(EpisodeRecord):
     async def add(self, step: Step) -> None:
         """Write a step; of one that is recorded already, check that it is the same."""
         self._asked.clear()
+        self.run.counters.under_way += self.step_share
         if (links := self.run.plan.links) is not None:
             links.moved(Who(episode=self.row.id), step)
         if step.number < len(self.steps):
@@ -533,18 +616,22 @@ class _Record(EpisodeRecord):
 
 
 class _RecordingClient(Layer):
-    def __init__(self, client: Client, records: Mapping[int, _Record]) -> None:
+    def __init__(
+        self, client: Client, records: Mapping[int, _Record], retelling: Retelling
+    ) -> None:
         super().__init__(client)
-        self.records = records
+        self.records, self.retelling = records, retelling
 
     async def complete(self, request: Request) -> Completion:
+        request = self.retelling.told(request)
         return await self.records[request.who.episode].call(self.client, request)
 
 
-def _recording(policy: Policy, records: Mapping[int, _Record]) -> Policy:
+def _recording(policy: Policy, records: Mapping[int, _Record], past: Past | None) -> Policy:
     if isinstance(policy, LLMPolicy):
         policy = copy.copy(policy)
-        policy.client = _RecordingClient(policy.client, records)
+        client = policy.client if past is None else PastClient(policy.client, past)
+        policy.client = _RecordingClient(client, records, Retelling(past.point if past else None))
     return policy
 
 
@@ -568,7 +655,7 @@ def not_ended(game: PlannedGame) -> str:
 def void_reason(episode: Episode, game: PlannedGame) -> str | None:
     """None: the episode has a score."""
     if not episode.over:
-        return not_ended(game)
+        return None if game.branch and game.branch.once else not_ended(game)
     if not episode.void:
         return None
     step = episode.last

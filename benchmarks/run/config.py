@@ -88,6 +88,7 @@ class ServerSettings(Settings):
     timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)  # seconds for one call
     max_wait: float | None = Field(default=None, ge=0, allow_inf_nan=False)  # for it, by a call
     max_in_flight: AtOnce | None = None  # fewer while the server refuses some as too many
+    batch: bool | None = None  # calls of all tables go out together, as batches at half the price
     requests_per_minute: Count | None = None
     tokens_per_minute: Count | None = None  # prompts and replies together
     cache: bool | None = None  # true: replies are kept also at a temperature above 0

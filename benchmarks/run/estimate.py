@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from llm_games.benchmarks.run.branch import Past
 from llm_games.benchmarks.run.muted import measure
 from llm_games.benchmarks.run.plan import RunPlan
 from llm_games.registry import game_class, rulebook
@@ -54,14 +55,21 @@ def added(parts: Iterator[Usage]) -> Usage:
     return total
 
 
-def estimate(plan: RunPlan, policies: Mapping[str, Policy]) -> list[Estimate]:
-    """Estimate decisions, calls, tokens, money of games, from a table of mute players each."""
+def estimate(
+    plan: RunPlan, policies: Mapping[str, Policy], past: Past | None = None
+) -> list[Estimate]:
+    """Estimate decisions, calls, tokens, money of games, from a table of mute players each.
+
+    Of a branch only what is new counts; its `past` is needed for it.
+    """
     estimates = []
     for game in plan.games:
         episodes, lasting = len(game.seeds), dict(game_class(game.game).lasting)
         rules = rulebook(game.game, **(game.params | lasting | {"failed_reply": "fallback"}))
         seats = [policies[seat.key] for seat in game.seats]
-        table = measure(rules, seats, game.seeds[0], game.max_steps, game.given)
+        branch = (game.branch, past.action) if game.branch and past else None
+        length, chance = game.max_steps, game.given
+        table = measure(rules, seats, game.seeds[0], length, chance, branch=branch)
         asked = {
             f"{game.label}/player_{seat}": (_times(low, episodes), _times(high, episodes))
             for seat, (low, high) in table.seats.items()

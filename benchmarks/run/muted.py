@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from llm_games.benchmarks.run.branch_point import BranchPoint, BranchSeat, Forced
 from llm_games.questions import MISSING, NO_BID, Bid, Speech
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
@@ -29,6 +30,8 @@ from llm_games.wrappers.seats import Step
 from llm_games.wrappers.together import run_sync
 
 REPLY, SPOKEN, THOUGHT = 20, 60, 200  # tokens of a short reply: a move, a speech, an explanation
+Branch = tuple[BranchPoint, Forced]
+"""Where a table leaves a recorded one, and the moves of that."""
 SPEECH = "words " * 30  # what players say, of a usual length, since all others read it
 REASONED = 3000  # tokens of a long one: a reasoning model's, with its thoughts
 BYTES = 4, 3  # of a prompt for a token, at most and at least
@@ -50,9 +53,11 @@ def measure(
     seed: int,
     max_steps: int | None = None,
     fixed_chance: Mapping[str, Any] | None = None,
+    branch: Branch | None = None,
 ) -> Measured:
-    """Play a table with mute players in place of these, and measure it."""
-    counts = _Counts()
+    """Play a table with mute players in place of these, and measure it, or what is new in it."""
+    point = branch and branch[0]
+    counts = _Counts(point)
     models = {
         id(player): player
         for player in players
@@ -60,12 +65,15 @@ def measure(
     }
     meters = {key: _Meter(player, counts) for key, player in models.items()}
     muted = {key: _muted(player, meters[key]) for key, player in models.items()}
-    seated = [muted.get(id(player)) or _Mute(player.speaks) for player in players]
+    seated: list[Policy] = [muted.get(id(p)) or _Mute(p.speaks) for p in players]
+    if branch:
+        seated = [BranchSeat(player, branch[0], i, 0, branch[1]) for i, player in enumerate(seated)]
     decisions = 0
 
     async def count(step: Step) -> None:
         nonlocal decisions
-        decisions += len(step.decisions)
+        held = [seat for seat in step.decisions if point and point.holds(step.number, seat)]
+        decisions += len(step.decisions) - len(held)
 
     limits: Any = {"max_steps": max_steps, "given": fixed_chance}
     run_sync(play_table(rules, seated, seed, on_step=count, **limits))
@@ -81,6 +89,8 @@ def measure(
 class _Counts:
     """Shared by all meters of a table: the least and the most by seat, and calls by step."""
 
+    point: BranchPoint | None = None
+    """What it `holds` is asked of nobody."""
     usage: dict[int, tuple[Usage, Usage]] = field(
         default_factory=partial(defaultdict, lambda: (Usage(), Usage()))
     )
@@ -105,6 +115,8 @@ class _Meter:
 
     async def complete(self, request: Request) -> Completion:
         question, asker = request.question, request.who
+        if self.counts.point and self.counts.point.holds(asker.step, asker.seat):
+            return self._said(question)
         self.counts.calls[asker.step][asker.seat] += 1
         longest = request.sampling.max_tokens or self.longest or REASONED
         speaks = isinstance(question, Speech)
@@ -117,6 +129,9 @@ class _Meter:
             total.tokens_in += tokens_in
             total.tokens_out += tokens_out
             total.money += cost(tokens_in, tokens_out)
+        return self._said(question)
+
+    def _said(self, question: Any) -> Completion:
         if isinstance(question, Bid):
             return Completion(question.reply(_bid(question, self.counts.chance)))
         return Completion(question.reply(SPEECH) if isinstance(question, Speech) else "")

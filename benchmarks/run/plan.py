@@ -25,7 +25,9 @@ from llm_games.baselines.players import (
 )
 from llm_games.baselines.seat_rotation import rotated, uneven
 from llm_games.benchmarks.record.checked_table import ConfigError, Settings, checked
+from llm_games.benchmarks.record.schema import EpisodeRow
 from llm_games.benchmarks.run import config
+from llm_games.benchmarks.run.branch_point import BranchPoint
 from llm_games.benchmarks.run.config import Config, load, parse
 from llm_games.benchmarks.run.python_objects import written
 from llm_games.errors import LLMGamesError, unknown
@@ -37,8 +39,10 @@ from llm_games.talk import Talk
 from llm_games.wrappers.clients import budget as books
 from llm_games.wrappers.clients.base import Chat, Client, ClientError, Request, Sampling
 from llm_games.wrappers.clients.cache import ReplyCache
+from llm_games.wrappers.clients.metered import PLACES
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.clients.stack import Shared, add_layers, layers
+from llm_games.wrappers.clients.waves import waves_of
 from llm_games.wrappers.guest_seat import KINDS
 from llm_games.wrappers.guests import GuestPolicy
 from llm_games.wrappers.human import HumanPolicy
@@ -95,6 +99,7 @@ class PlannedGame(Settings):
 
     `change` is the entry of ``vary`` that it is played with; its seeds come from the name of its
     `chance` ("" in older records). `prolonged`: its episodes each time that some were added.
+    `branch`: where they leave an episode of another run.
     """
 
     label: str
@@ -110,6 +115,7 @@ class PlannedGame(Settings):
     chance: str = ""
     prolonged: list[int] = Field(default_factory=list)
     success: str | None = None
+    branch: BranchPoint | None = None
     ignored: str = Field("", exclude=True, repr=False)
     """what seats that stand for the run's players set for models, where these ask none"""
 
@@ -165,6 +171,8 @@ class RunPlan(Settings):
     budget: config.BudgetSettings = config.BudgetSettings()
     prices: dict[str, config.PriceSettings] = Field(default_factory=dict)
     games: list[PlannedGame]
+    part: str | None = Field(default=None, exclude=True)
+    """K/N: this file has the K-th of N parts of the episodes, see `llm-games merge`"""
     objects: dict[str, Any] = Field(default_factory=dict, exclude=True, repr=False)
     """by label, objects that seats need and that cannot be found by a name; not written down"""
     guests: config.GuestSettings = config.GuestSettings()
@@ -199,6 +207,16 @@ class RunPlan(Settings):
     def seats(self) -> list[PlannedSeat]:
         return [seat for game in self.games for seat in game.seats]
 
+    @property
+    def batched(self) -> str:
+        """The name of a player that is asked in batches, "" if none is."""
+        return next((seat.name for seat in self.seats if seat.client.get("batch")), "")
+
+    @property
+    def tables(self) -> int:
+        """How many are played at the same time; all of them, where their calls go out together."""
+        return max(self.max_tables, sum(len(g.seeds) for g in self.games) * bool(self.batched))
+
     def with_objects(self, objects: Mapping[str, Any]) -> RunPlan:
         """ConfigError names the objects that are missing."""
         needed = {label for seat in self.seats for label in seat.labels()}
@@ -229,12 +247,40 @@ class RunPlan(Settings):
             raise ConfigError(f"the run has {fewest} episodes of each game already, not {episodes}")
         return self.model_copy(update={"games": games})
 
+    def of_part(self, rows: Iterable[EpisodeRow]) -> list[EpisodeRow]:
+        """The episodes of this part of the run; a series is in one part."""
+        if self.part is None:
+            return list(rows)
+        series = {game.label for game in self.games if game.series}
+        number, count = map(int, self.part.split("/"))
+
+        def turn(row: EpisodeRow) -> int:
+            return row.game.id + (0 if row.game.label in series else row.number)
+
+        return [row for row in rows if turn(row) % count == number - 1]
+
     def with_patience(self, max_wait: float | None) -> RunPlan:
         """`max_wait`: seconds that a call waits for a server; None: as planned."""
         plan = self._copy()
         for seat in plan.seats:
             if max_wait is not None and seat.has_layers:
                 seat.client["max_wait"] = max_wait
+        return plan
+
+    def divided(self, workers: int) -> RunPlan:
+        """For one of several workers: its part of what servers allow; ConfigError: too little."""
+        plan = self._copy()
+        for seat in plan.seats:
+            rates = "requests_per_minute", "tokens_per_minute"
+            allowed = {k: v for k, v in seat.client.items() if k in (*rates, "max_in_flight") and v}
+            if allowed:
+                allowed.setdefault("max_in_flight", PLACES)
+            for name, bound in allowed.items():
+                if bound < workers:
+                    raise ConfigError(
+                        f"{name} = {bound} of {seat.name} cannot be divided by {workers} workers"
+                    )
+                seat.client[name] = bound // workers
         return plan
 
     def _copy(self) -> RunPlan:
@@ -274,7 +320,7 @@ class Overrides:
     `seats` are player specs, one for all seats or one for each; they replace a game's own seats, or
     their ``default`` alone. `games` are names or labels. `params` and `talk` are of all games,
     `settings` of all players that ask a language model; ``base_url`` of those at a server. `budget`
-    has limits; `own` has objects by label, see `RunPlan.objects`.
+    has limits; `own` has objects by label, see `RunPlan.objects`; `part` is K/N.
     """
 
     seats: Sequence[str] = ()
@@ -288,6 +334,7 @@ class Overrides:
     cache: str | None = None
     budget: Mapping[str, Any] = field(default_factory=dict)
     own: Mapping[str, Any] = field(default_factory=dict)
+    part: str | None = None
 
     @classmethod
     def of(cls, **arguments: Any) -> Overrides:
@@ -348,6 +395,13 @@ def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None 
     return resolve(parse(raw, name), name, overrides)
 
 
+def _part(text: str | None) -> str | None:
+    number, _, count = ("1/1" if text is None else text).partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise ConfigError(f"a part of a run is K/N, such as 1/2 and 2/2: got {text!r}")
+    return text
+
+
 def resolve(file: Config, source: str, overrides: Overrides | None = None) -> RunPlan:
     """Build every game and look up every player's settings; `ConfigError` says what cannot be."""
     overrides = overrides or Overrides()
@@ -370,12 +424,19 @@ def resolve(file: Config, source: str, overrides: Overrides | None = None) -> Ru
     if double is not None:
         raise ConfigError(f"{source}: two games are called {double!r}; give one another label")
     same = {name: getattr(file, name) for name in RunPlan.model_fields.keys() & vars(file).keys()}
-    plan = RunPlan(**same | {"games": games}).with_costs(overrides)
+    about = {"games": games, "part": _part(overrides.part)}
+    plan = RunPlan(**same | about).with_costs(overrides)
     if guests := plan.guest_kinds():
         _check_links(plan, source)
         if file.vary:
             guest = next(iter(guests))
             raise ConfigError(f"{source}: [[vary]] varies models, and {guest!r} is none")
+        if plan.batched:
+            guest = next(iter(guests))
+            fault = (
+                f"{guest!r} would wait for a day before each move, since {plan.batched} is asked"
+            )
+            raise ConfigError(f"{source}: {fault} in batches: leave out batch, or the guest")
         plan = plan.model_copy(update={"max_tables": 1})  # nobody plays two games at a time
     return plan.with_objects(overrides.own)
 
@@ -488,7 +549,10 @@ async def check(policies: Mapping[str, Policy]) -> None:
 
     async def ask(client: Client) -> None:
         try:
-            await client.complete(hello)
+            if (waves := waves_of(client)) is not None:  # else it would be a batch
+                await waves.greet()
+            else:
+                await client.complete(hello)
         except ClientError as error:
             raise ConfigError(f"{client.name} does not answer, nothing was run: {error}") from error
 
@@ -526,7 +590,8 @@ def _game(
         game=game.game if is_users_game else rules.name,
         params=params,
         seats=[
-            _seat(file, seat, {**overrides.settings, **varied}, overrides.own) for seat in seats
+            planned_seat(file, seat, {**overrides.settings, **varied}, overrides.own)
+            for seat in seats
         ],
         seeds=[episode_seed(file.seed, chance, number) for number in range(episodes)],
         change=varied,
@@ -599,7 +664,7 @@ def _said_none(declared: type[Any], parameters: Mapping[str, Any]) -> dict[str, 
     return {k: None if v == "none" and k in may else v for k, v in parameters.items()}
 
 
-def _seat(
+def planned_seat(
     file: Config, seat: config.SeatSettings, last: dict[str, Any], objects: Mapping[str, Any]
 ) -> PlannedSeat:
     """Merge settings: of all players, of the model, of the seat, and those that come last."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -12,6 +13,9 @@ from rich.text import Text
 
 from llm_games.benchmarks.run.conduct import Counters, Watcher
 from llm_games.wrappers.clients.retry import WORTH_TELLING
+
+SURE = 0.02  # of a run has to be over, to tell how many decisions there will be
+TELLING = 5.0  # seconds after which a run says how long it will about take
 
 
 class _ProgressBar(Progress):
@@ -35,7 +39,7 @@ def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
         TimeElapsedColumn(),
         BarColumn(bar_width=12),
         TextColumn(
-            "{task.completed:,.0f} of {task.total:,.0f} episodes, {task.description}",
+            "{task.description}",
             table_column=Column(no_wrap=False),  # in two lines rather than cut
         ),
         console=console,
@@ -43,15 +47,36 @@ def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
         transient=True,
     )
     with bar:
-        task = bar.add_task("starting", total=0)
+        task = bar.add_task("0 of 0 episodes, starting", total=0)
+        began, first = time.monotonic(), -1.0
 
         def watch(counters: Counters) -> None:
-            bar.stand = counters
+            nonlocal first
+            bar.stand, done_episodes = counters, counters.played + counters.under_way
+            first = done_episodes if first < 0 else first
             if not bar.disable:
-                calls = "call" if counters.in_flight == 1 else "calls"
-                done = f"{counters.decisions:,} decisions, {counters.in_flight:,} {calls} in flight"
+                calls = f"{counters.in_flight:,} call{'s' * (counters.in_flight != 1)}"
+                done = f"{counters.played:,} of {counters.episodes:,} episodes, "
+                planned = _planned(counters) if first == 0 else ""
+                done += f"{counters.decisions:,}{planned} decisions, {calls} in flight"
                 done += f", {counters.broke:,} rule breaks" * bool(counters.broke)
-                bar.update(task, total=counters.episodes, completed=counters.played)
+                left = counters.episodes - done_episodes, done_episodes - first
+                done += _rest(*left, time.monotonic() - began)
+                bar.update(task, total=counters.episodes, completed=done_episodes)
                 bar.update(task, description=done)
 
         yield watch
+
+
+def _planned(counters: Counters) -> str:
+    """Say of how many decisions, to judge by the part of the run that is over."""
+    part = (counters.played + counters.under_way) / max(counters.episodes, 1)
+    return f" of about {counters.decisions / part:,.0f}" if part > SURE else ""
+
+
+def _rest(left: float, done: float, seconds: float) -> str:
+    """Say how long what is left will about take, once enough is done to tell."""
+    if done <= 0 or seconds < TELLING:
+        return ""
+    rest = seconds * left / done
+    return f", about {rest / 60:,.0f} min left" if rest >= 90 else f", about {rest:.0f} s left"

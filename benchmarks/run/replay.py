@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
-from llm_games.baselines.players import llm_player
+from llm_games.baselines.players import llm_player, make_player
 from llm_games.benchmarks.record import schema
 from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.record.editions import check_editions
-from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.run.conduct import rows_of, void_reason
+from llm_games.benchmarks.record.queries import PARTS, Records
+from llm_games.benchmarks.record.worker_files import ENDED
+from llm_games.benchmarks.run.batches import Batch, batches
+from llm_games.benchmarks.run.branch_point import BranchSeat, Retelling
+from llm_games.benchmarks.run.conduct import not_ended, rows_of, void_reason
 from llm_games.benchmarks.run.plan import PlannedGame, PlannedSeat, RunPlan
 from llm_games.benchmarks.run.resume import EpisodeRecord, planned, recalled
 from llm_games.errors import LLMGamesError
-from llm_games.questions import Shares, Speech
+from llm_games.questions import Action, Shares, Speech
 from llm_games.registry import game_class
 from llm_games.rulebook import Rulebook, seated
 from llm_games.view import View
@@ -88,9 +92,14 @@ def replay(records: Records, objects: Mapping[str, Any] | None = None) -> Replay
     episodes = records.episodes()
     mismatches += _games(records.games(), episodes, plan)
     table = _ReplayTable(records, plan)
+    alike = dict(_alike(table, episodes))
     with asyncio.Runner() as runner:
         for row in episodes:
             if row.game.label not in table.games:
+                continue
+            if row.id in alike:
+                comparison.episodes += 1
+                comparison.steps += alike[row.id]
                 continue
             try:
                 episode = _Rerun(table, row)
@@ -133,6 +142,54 @@ def _games(
         yield Mismatch(f"game {label}", "row", "none", "one")
 
 
+def _alike(table: _ReplayTable, episodes: Sequence[schema.EpisodeRow]) -> Iterator[tuple[int, int]]:
+    """Yield episodes of rule players that come out as recorded, played in batches, and their steps.
+
+    The others are played one by one, to see where they part.
+    """
+    games, records = table.games, table.records
+    ended = {row.id: row for row in episodes if row.status in ENDED and row.game.label in games}
+    pending, asked = (replace(row, status="pending") for row in ended.values()), records.asked()
+    for batch in batches(pending, games, _rule_players(games.values())):
+        rows = _rows(batch)
+        for number, over in zip(rows["steps"], batch.over.tolist(), strict=True):
+            row, late = ended[number], not_ended(games[ended[number].game.label])
+            end = ("done", None) if over else ("void", late)
+            if number in asked or (row.status, row.reason) != end:
+                continue
+            with suppress(StoreError):  # another way than ours to say that it is damaged
+                if all(
+                    repr(records.cells(PARTS[name], number)) == repr(of[number])
+                    for name, of in rows.items()
+                ):
+                    yield number, len(rows["steps"][number])
+
+
+def _rule_players(games: Iterable[PlannedGame]) -> dict[str, Any]:
+    """Players by key; None for those of whom the record alone knows what they do."""
+    policies: dict[str, Any] = {}
+    for game in games:
+        for seat in game.seats:
+            policies[seat.key] = None
+            if not (seat.asks or seat.is_guest or seat.is_users_policy):
+                with suppress(LLMGamesError):  # such as of a file that is not here
+                    policies[seat.key] = make_player(seat.player, game.rules())
+    return policies
+
+
+def _rows(batch: Batch) -> dict[str, dict[int, list[tuple[Any, ...]]]]:
+    """Steps and decisions of a batch as they are written, by episode in its order."""
+    ids, steps, decisions = [row.id for row in batch.episodes], list[Any](), list[Any]()
+    for columns in batch.play():
+        steps += columns.steps(ids)
+        decisions += columns.decisions(ids)
+    rows = {name: {number: list[Any]() for number in ids} for name in ("steps", "decisions")}
+    for name, cells in (("steps", steps), ("decisions", decisions)):
+        for number, *rest in sorted(cells):
+            rows[name][number].append(tuple(rest))
+    return rows
+
+
 class _ReplayStop(Exception):
     """A step differs: what follows may build upon it."""
 
@@ -166,7 +223,7 @@ class _ReplayTable:
 
     async def complete(self, request: Request) -> Completion:
         assert self.episode is not None
-        return self.episode.complete(request)
+        return self.episode.complete(self.episode.retelling.told(request))
 
     async def close(self) -> None: ...
 
@@ -188,7 +245,8 @@ class _Rerun(EpisodeRecord):
             if note.kind != schema.OVERFLOW:
                 notes = self.notes.setdefault(DecisionPlace(note.step, note.seat), [])
                 notes.append([note.kind, note.content])
-        self.recalled = recalled(records, row, table.episodes) if self.game.series else None
+        self.recalled = recalled(self.game, records, row, table.episodes)
+        self.retelling = Retelling(self.game.branch)
         seats = self.game.seats
         self.user_seats = {i for i, k in enumerate(row.seating) if seats[k].is_users_policy}
         self.mismatches: list[Mismatch] = []
@@ -200,13 +258,20 @@ class _Rerun(EpisodeRecord):
         policies: list[Policy] = []
         for i, seat in enumerate(self.game.seats[position] for position in self.row.seating):
             asks = seat.asks or (i in asking and i not in self.user_seats)
-            policies.append(self.table.player(seat) if asks else _Seated(self, i))
+            policies.append(self._asking(seat, i) if asks else _Seated(self, i))
         try:
             await self._play(policies)
         except _ReplayStop:
             pass
         except LLMGamesError as error:
             self.note("replay", "to go on", f"an error: {error}", DecisionPlace(self.reached, -1))
+
+    def _asking(self, planned: PlannedSeat, seat: int) -> Policy:
+        """The player of a seat that asks; in a branch it does what is recorded up to its point."""
+        player, point = self.table.player(planned), self.game.branch
+        if point is None:
+            return player
+        return BranchSeat(player, point, seat, self.row.number, _Seated(self, seat).action)
 
     async def _play(self, policies: Sequence[Policy]) -> None:
         count = len(self.steps)
@@ -342,14 +407,18 @@ class _Seated(Policy):
     def act(self, view: View, memory: Any) -> tuple[Decision, Any]:
         """`_ReplayStop`: no action is recorded, or the game cannot take it."""
         slot = DecisionPlace(view.who.step, view.who.seat)
-        if slot not in self.episode.decisions:
-            self.episode.note("decision", "one", "none", slot)
-            raise _ReplayStop
-        action = self.episode.decisions[slot].action
+        move, action = self.action(slot), self.episode.decisions[slot].action
         if action is not None and not _fits(action, view):
             self.episode.note("action", "one of this game", _json(action), slot)
             raise _ReplayStop
-        return Decision(schema.move_of(action)), memory
+        return Decision(move), memory
+
+    def action(self, slot: DecisionPlace) -> Action:
+        """`_ReplayStop`: none is recorded."""
+        if slot not in self.episode.decisions:
+            self.episode.note("decision", "one", "none", slot)
+            raise _ReplayStop
+        return schema.move_of(self.episode.decisions[slot].action)
 
 
 def _fits(action: Any, view: View) -> bool:

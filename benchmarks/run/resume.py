@@ -13,7 +13,7 @@ from llm_games.benchmarks.record.connection import NotARun
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow, Plain
 from llm_games.benchmarks.record.store import Store
-from llm_games.benchmarks.run.plan import RunPlan
+from llm_games.benchmarks.run.plan import PlannedGame, RunPlan
 from llm_games.wrappers.clients.base import ContextOverflow, Request
 from llm_games.wrappers.policy import Note
 from llm_games.wrappers.seats import DecisionPlace
@@ -69,9 +69,19 @@ class EpisodeRecord:
 
 
 def recalled(
-    run: Records, row: EpisodeRow, episodes: Mapping[tuple[int, int], EpisodeRow]
-) -> dict[int, list[Note]]:
-    """By seat, what its player noted in the episode before, wherever it sat; of all `episodes`."""
+    game: PlannedGame,
+    run: Records,
+    row: EpisodeRow,
+    episodes: Mapping[tuple[int, int], EpisodeRow],
+) -> dict[int, list[Note]] | None:
+    """By seat, what its player noted in the episode before, wherever it sat; of all `episodes`.
+
+    None: the game is no part of a series.
+    """
+    if game.branch is not None:
+        return game.branch.notes()
+    if not game.series:
+        return None
     notes: dict[int, list[Note]] = {}
     if (previous := episodes.get((row.game.id, row.number - 1))) is not None:
         for note in run.notes(previous.id):

@@ -8,15 +8,20 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from llm_games.benchmarks.judge.branch_outcomes import SeatOutcome
 from llm_games.benchmarks.judge.means import MeanCell, brief
 from llm_games.benchmarks.judge.paper import apart, lacking
 from llm_games.benchmarks.judge.references import overalls
 from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.judge.results import GameResult, Series
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.run_settings import run_settings
 from llm_games.benchmarks.record.spending import unsure
 from llm_games.benchmarks.run.estimate import Estimate, added, fits
 from llm_games.wrappers.clients.budget import Budget, Usage
 from llm_games.wrappers.clients.cache import Cached
+
+LONGEST = 400  # characters of a setting that are shown
 
 
 def estimate_table(rows: Sequence[Estimate]) -> ResultTable:
@@ -143,7 +148,9 @@ def _results(games: Sequence[GameResult], overall: MeanCell | None) -> ResultTab
     done = [(game.game, game.scores) for game in games if game.episodes.get("done")]
     if without := lacking(done):
         notes.append(f"No overall: these formulas have no score for {', '.join(without)}.")
-    if not measures and not any(game.scores for game in games):
+    if games and not any(game.episodes.get("done") for game in games):
+        notes.append("No episode has ended yet.")
+    elif not measures and not any(game.scores for game in games):
         notes.append("No paper's score or measure is defined for what was played.")
     return ResultTable(heads, rows, foot=foot, note="\n".join(notes), beside=aside)
 
@@ -194,6 +201,35 @@ class Move(NamedTuple):
     action: str
     rational: str
     regret: float | None
+
+
+def branch_table(outcomes: Sequence[SeatOutcome]) -> ResultTable:
+    """Moves at the step of a branch: of each seat the recorded one, then those of the branch."""
+    rows: list[list[Any]] = []
+    for seat in outcomes:
+        before = seat.recorded
+        name = f"{seat.seat} ({seat.player})"
+        rows.append(
+            [name, "recorded", _begun(before["words"]), None, before["regret"], before["payoff"]]
+        )
+        for share in seat.moves:
+            rows.append([name, "branch", _begun(share.words), share.count, share.regret, None])
+        times = sum(share.count for share in seat.moves)
+        rows.append([name, "branch", "all", times, None, seat.payoff])
+    heads = columns("seat, in, move", "times", ">")
+    heads |= {"regret": ".2f", "payoff from there on": ".2f"}
+    return ResultTable(heads, rows)
+
+
+def settings_table(runs: Sequence[Records], heads: Sequence[str], differ: bool) -> ResultTable:
+    """Return a table of the settings of runs, or of those alone in which they differ."""
+    settings = [setting for setting in run_settings(*runs) if setting.differs or not differ]
+    rows = [[s.whose, s.name, *(_begun(value) for value in s.values)] for s in settings]
+    return ResultTable(columns(", ".join(["of", "setting", *heads])), rows)
+
+
+def _begun(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
 
 
 def moves_table(moves: Sequence[Move]) -> ResultTable:

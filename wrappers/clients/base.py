@@ -167,6 +167,13 @@ class Unsent(ClientError):
     def __init__(self) -> None:
         super().__init__("the call was not made: the work that it is a part of has ended")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Unsent, ()
+
+
+class Pending(ClientError):
+    """A call in a batch that is not over, or that nobody can look at now: to be asked for later."""
+
 
 @runtime_checkable
 class Client(Protocol):

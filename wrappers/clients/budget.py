@@ -25,6 +25,9 @@ class BudgetExceeded(LLMGamesError):
         super().__init__(message)
         self.limit = limit
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BudgetExceeded, (self.limit, str(self))
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -113,8 +116,11 @@ def usage_of(plain: Mapping[str, Any]) -> Usage:
 class Journal(Protocol):
     """A list of calls, each entered before it is sent, so that none is forgotten."""
 
-    async def begin(self, model: str, seat: str, limit: Usage) -> int:
-        """Enter a call that may cost so much, and return its number once that is safe."""
+    async def begin(self, model: str, seat: str, limit: Usage, line: str = "") -> int:
+        """Enter a call that may cost so much, and return its number once that is safe.
+
+        One with the name of a `line` goes out in a batch: who goes on with the run finds it again.
+        """
         ...
 
     def over(self, number: int, model: str, seat: str) -> None:
@@ -135,6 +141,8 @@ class Ledger:
     are waited for, and all who ask get `BudgetExceeded`. What was spent is kept by model, by seat
     (see `seat_of`, which a run may replace), and by `pairs` of both; `lengths` is of replies.
     """
+
+    elsewhere = False  # whether others decide when a budget has ended
 
     def __init__(
         self, budget: Budget | None = None, prices: Mapping[str, Price] | None = None
@@ -197,7 +205,9 @@ class Ledger:
         """
         while True:
             needed = estimate()
-            if needed is not None:
+            if await self.extended(seat, needed):
+                continue
+            if needed is not None and not self.elsewhere:
                 self._stop = self._stop or next(self._excesses(seat, needed, False), None)
             if self._stop and not self._held.calls:
                 raise BudgetExceeded(*self._stop)
@@ -209,6 +219,10 @@ class Ledger:
         for held in (self._held, self._held_of["seat", seat], self._held_of["model", model]):
             held.add(needed)
         return needed
+
+    async def extended(self, seat: str, needed: Usage | None) -> bool:
+        """Test whether these books, a part of others, got more for a call that needs so much."""
+        return False
 
     def release(self, model: str, seat: str, held_usage: Usage) -> None:
         for held in (self._held, self._held_of["seat", seat], self._held_of["model", model]):

@@ -101,9 +101,9 @@ def ended() -> bool:
 
 
 async def flown(call: Coroutine[Any, Any, Any], seconds: float) -> Any:
-    """Wait for a call; in work that is `drained` also once it ends."""
+    """Wait for a call; in work that is `drained` also once it ends, unless for 0 seconds."""
     work = _current.get()
-    return await (call if work is None else work.fly(call, seconds))
+    return await (call if work is None or not seconds else work.fly(call, seconds))
 
 
 async def drained(work: Coroutine[Any, Any, Any], calls: Flights | None = None) -> Any:

@@ -18,6 +18,7 @@ FIRST = 32  # calls in flight at the start, unless fewer are allowed
 COOLDOWN = 15.0  # seconds after a cut in which refusals cut nothing: they are of one crowd
 LONGEST_CLOSED = 120.0  # seconds a server may ask all to wait; more is each call's own matter
 DOWN = 8  # failures in a row, of whatever calls, after which a server is taken to be down
+REFUSED = 1.0  # seconds within which servers refuse a call that is too many
 SLACK = 1.0  # seconds of a pace that may be caught up with at once
 
 
@@ -40,8 +41,9 @@ class Pace:
 class Gate:
     """A queue that lets calls to one server through, in their order. For one event loop.
 
-    The number in flight (`limit`, at most `maximum`) doubles with each round of calls until the
-    first refusal for being too many (status 429); from then on it grows by 5 % a round. Such a
+    The number in flight (`limit`, at most `maximum`) doubles with each round of calls, and once all
+    places are taken and for `REFUSED` seconds nothing fails, until the first refusal for being too
+    many (status 429); from then on it grows by 5 % a round. Such a
     refusal, and nothing else, cuts it to 80 %, once in `COOLDOWN`, for which refused calls are not
     replaced by others. Rounds count only if nearly all places were taken and no call failed. While
     a server asks to wait, nobody is let through. While it is down, one call at a time tries it,
@@ -63,6 +65,7 @@ class Gate:
         self._tokens = Pace(tokens_per_minute, clock)
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
         self._timer: asyncio.TimerHandle | None = None
+        self._doubling: asyncio.TimerHandle | None = None
         self._slow_start, self._round, self._peak = True, 0, 0
         self._closed_until = self._cut_until = float("-inf")
         self._borne = maximum  # calls in flight that were not refused, until the cooldown ends
@@ -121,8 +124,22 @@ class Gate:
                 self._tokens.take(tokens)
                 self.in_flight += 1
                 self._peak = max(self._peak, self.in_flight)
+                if self.in_flight == self.limit < self.maximum and self._slow_start:
+                    self._expect_more()
                 ticket.set_result(None)
             self._waiting.popleft()
+
+    def _expect_more(self) -> None:
+        """Double the places without waiting for answers that take longer than refusals."""
+        if self._doubling is None:
+            loop = asyncio.get_running_loop()
+            self._doubling = loop.call_later(REFUSED, self._unrefused, self.limit)
+
+    def _unrefused(self, limit: int) -> None:
+        self._doubling = None
+        if self._slow_start and not self._failures and self.limit == limit:
+            self._grow()
+            self._admit()
 
     def _again(self) -> None:
         self._timer = None

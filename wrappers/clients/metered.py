@@ -17,13 +17,15 @@ from llm_games.wrappers.clients.base import (
     Completion,
     ContextOverflow,
     Layer,
+    Pending,
     Request,
     Unsent,
 )
 from llm_games.wrappers.clients.budget import Ledger, Usage
 from llm_games.wrappers.clients.flights import LONGEST, ended, flown
-from llm_games.wrappers.clients.prices import MILLION, Price, listed
+from llm_games.wrappers.clients.prices import IN_BATCHES, MILLION, Price, listed
 from llm_games.wrappers.clients.tokens import LONGEST_REPLY, Estimator, tokens_of
+from llm_games.wrappers.clients.waves import line_name, waves_of
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +74,9 @@ class Metered(Layer):
         inside: Any = client
         while (nearer := getattr(inside, "client", None)) is not None:
             inside = nearer
-        self.seconds = float(getattr(inside, "timeout", None) or LONGEST)
+        self.batched = waves_of(client) is not None
+        # An end does not wait for batches.
+        self.seconds = 0.0 if self.batched else float(getattr(inside, "timeout", None) or LONGEST)
 
     async def complete(self, request: Request) -> Completion:
         """Return one completion; raises ClientError, BudgetExceeded if it might cost too much."""
@@ -103,9 +107,10 @@ class Metered(Layer):
         """Make a call and book it; its hold is released, however it ends."""
         ledger, largest_usage = self.ledger, self._dearest(request)
         spent, sent, number = Usage(1, failures=1), False, None
+        line = line_name(request) if self.batched else ""
         try:
             if ledger.journal is not None:
-                number = await ledger.journal.begin(self.name, seat, largest_usage)
+                number = await ledger.journal.begin(self.name, seat, largest_usage, line)
             if ended():
                 raise asyncio.CancelledError
             sent = True
@@ -116,11 +121,16 @@ class Metered(Layer):
         except Unsent:
             sent = False
             raise asyncio.CancelledError from None
+        except Pending:
+            sent, number = False, None
+            raise
         except ClientError as error:
             spent = largest_usage.lost() if error.unsure else spent
             raise
         except asyncio.CancelledError:
             spent = largest_usage.lost()
+            if self.batched:  # it stays in the journal
+                sent, number = False, None
             raise
         finally:
             if sent:
@@ -257,15 +267,24 @@ def price_of(client: Client, ledger: Ledger) -> Price | None:
     """Return the price of a client's model, a ledger's or a listed one; None if unknown.
 
     A listed price is of one server; elsewhere a model has its own, kept by ``NAME at ADDRESS``.
-    BadParameter if there is a budget of money and no price.
+    In batches it is half of that, or what is given as ``NAME in batches``. BadParameter if there is
+    a budget of money and no price.
     """
+    key, price = _single_price(client, ledger)
+    if price is None or waves_of(client) is None:
+        return price
+    return ledger.prices.setdefault(key + IN_BATCHES, price.half())
+
+
+def _single_price(client: Client, ledger: Ledger) -> tuple[str, Price | None]:
+    """Return the price of a client's calls one by one, and its name."""
     name, url = client.name, str(getattr(client, "base_url", "") or "")
     key, price = name, ledger.prices.get(name)
     if price and not price.holds(url):
         key = f"{name} at {url}"
         price = ledger.prices.get(key)
     if price is not None:
-        return price
+        return key, price
     price_listed = listed(name, url, str(getattr(client, "provider", "") or ""))
     if price_listed is not None:
         ledger.prices[key] = price_listed
@@ -275,7 +294,7 @@ def price_of(client: Client, ledger: Ledger) -> Price | None:
             f'a budget of money needs the price of {key!r}: [prices."{key}"] input = …, '
             f"output = … for each million tokens (0 if it costs nothing){hint}"
         )
-    return price_listed
+    return key, price_listed
 
 
 def _counted(answer: Completion) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import logging
 import os
@@ -23,7 +24,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from llm_games.errors import BadParameter, install, unknown
+from llm_games.errors import BadParameter, LLMGamesError, install, unknown
 from llm_games.facts import check_choice, check_number
 from llm_games.version import __version__
 from llm_games.wrappers.clients import response_parsing
@@ -39,6 +40,7 @@ from llm_games.wrappers.clients.chat import Message, byte_count
 from llm_games.wrappers.clients.flights import ended
 from llm_games.wrappers.clients.response_parsing import LIMITS
 from llm_games.wrappers.clients.secrets import SECRETIVE, Secret
+from llm_games.wrappers.clients.waves import BatchService, Waves, asking, line_name, line_of
 
 log = logging.getLogger(__name__)
 
@@ -136,6 +138,7 @@ class OpenAIClient:
         self._secrets = [*([self._key] if self._key else []), *hidden]
         self.timeout, self.structured, self.tool_calls = timeout, structured, tool_calls
         self.stream, self.service_tier, self.leave_out = stream, service_tier, set(leave_out)
+        self.waves: Waves | None = None  # by which calls go out, if not one by one
         self._refused: set[str] = set()
         self._accounts: dict[asyncio.AbstractEventLoop, Any] = {}
         weakref.finalize(self, _hang_up, self._accounts)
@@ -156,6 +159,8 @@ class OpenAIClient:
 
     async def complete(self, request: Request) -> Completion:
         """Return one completion, or raise a ClientError. To try again is a layer's job."""
+        if self.waves is not None:
+            asking.set(line_name(request))
         answer = await self._call(request)
         if isinstance(answer, ClientError):  # raised here, it does not carry what must not show
             raise answer
@@ -165,11 +170,67 @@ class OpenAIClient:
 
     async def close(self) -> None:
         """Close the connections, those of other event loops too. The client can be used again."""
+        if self.waves is not None:
+            await self.waves.close()
         here = asyncio.get_running_loop()
         if (line := self._accounts.pop(here, None)) is not None:
             await line.close()
         if self._accounts:
             await asyncio.to_thread(_hang_up, self._accounts)
+
+    # -- batches ----------------------------------------------------------------------------------
+
+    def batches(self) -> BatchService:
+        """Return the server's interface for batches; BadParameter: this client has none."""
+        from llm_games.wrappers.clients.batch_services import OpenAIBatches
+
+        self._check_whole()
+        return OpenAIBatches(self)
+
+    def _check_whole(self) -> None:
+        if self.stream:
+            raise BadParameter("answers of batches come whole: leave out stream, or batch")
+
+    def leave_out_also(self, names: Iterable[str]) -> None:
+        """Leave out what the server has refused before."""
+        self._refused |= {*names}
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds for one call; None: it is a line of a batch, which has a day."""
+        return self.timeout if self.waves is None else None
+
+    def account(self) -> Any:
+        """Return the library's client for this event loop, whose calls go out one by one."""
+        line = self._account()
+        line.library = line.library or self._library()
+        return line.library.with_options(timeout=self.timeout)
+
+    def fault(self, error: Exception) -> ClientError | None:
+        """Return what failed in a call by the library's client; None: it is no such error."""
+        import aiohttp
+        import httpx2
+
+        if isinstance(error, ClientError):
+            return error
+        response = getattr(error, "response", None)
+        if response is not None:
+            refusal = response_parsing.refusal_of(response_parsing.opened(response.content))
+            return self._failure(response.status_code, refusal, response.headers)
+        if isinstance(error, TimeoutError):
+            return self._late()
+        if isinstance(error, AttributeError | TypeError | LookupError | ValueError):
+            return self._broken(f"answers with what is no batch ({self._shown(str(error))})")
+        library = type(error).__module__.partition(".")[0] in ("openai", "anthropic")
+        if library or isinstance(error, httpx2.HTTPError | aiohttp.ClientError | OSError):
+            return self._unreached(error)
+        return None
+
+    async def _in_wave(self, content: bytes, betas: str = "") -> tuple[int, Any, Any]:
+        """Return status, content and headers of the answer to a line of a batch."""
+        assert self.waves is not None
+        answer = await self.waves.answer(line_of(content, betas, self._refused))
+        return answer.status, answer.content, {}
 
     # -- one call ---------------------------------------------------------------------------------
 
@@ -265,8 +326,12 @@ class OpenAIClient:
         try:
             text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
             post = self._streamed if "stream" in body else self._posted
-            async with asyncio.timeout(self.timeout):
+            if self.waves is not None:
+                post = self._in_wave
+            async with asyncio.timeout(self.seconds):
                 return await post(text.encode(errors="replace"))
+        except ClientError as error:  # of a wave, told to all its lines
+            return copy.copy(error)
         except aiohttp.ServerTimeoutError as error:  # of connecting
             return self._unreached(error)
         except TimeoutError:
@@ -398,7 +463,9 @@ class OpenAIClient:
         while cause.__cause__ is not None:  # down to the one that led to it
             cause = cause.__cause__
         if isinstance(cause, ClientError):
-            return ClientError(str(cause))
+            return copy.copy(cause)
+        if isinstance(cause, LLMGamesError):  # of a run's own file
+            raise cause
         return ClientError(
             f"cannot reach {self.base_url} ({self._shown(str(cause) or type(cause).__name__)}): "
             "check that the server is running, that base_url is right, and the network",

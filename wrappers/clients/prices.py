@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 MILLION = 1_000_000
+IN_BATCHES = " in batches"  # after the name of a model: its price there
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,15 @@ class Price:
             above=self.above,
             longer=self.longer and self.longer.bound(choose),
         )
+
+    def half(self) -> Price:
+        """Return the price of calls in batches."""
+        values: dict[str, Any] = {
+            k: v / 2 if isinstance(v, Decimal) else v for k, v in vars(self).items()
+        }
+        values["longer"] = self.longer and self.longer.half()
+        values["source"] = f"half, of {self.source}" if self.source else "half"
+        return Price(**values)
 
     def holds(self, url: str) -> bool:
         """Test whether the price applies at this server; a listed one is of one server only."""

@@ -31,6 +31,7 @@ from llm_games.wrappers.clients.openai import (
     rendered,
 )
 from llm_games.wrappers.clients.response_parsing import LONGEST_TEXT, REPLY
+from llm_games.wrappers.clients.waves import BatchService
 
 
 class Provider(NamedTuple):
@@ -135,9 +136,12 @@ class _Model:
 
     model: Any
     http: Any
+    account: Any = None  # of the provider's library, for batches
 
     async def close(self) -> None:
         await self.http.aclose()
+        if self.account is not None:
+            await self.account.close()
 
 
 class ProviderClient(OpenAIClient):
@@ -153,6 +157,18 @@ class ProviderClient(OpenAIClient):
 
     def __repr__(self) -> str:
         return f"ProviderClient({self.provider!r}, {self.model!r}, base_url={self.base_url!r})"
+
+    def batches(self) -> BatchService:
+        """Return the provider's interface for batches; BadParameter: it is none of ours."""
+        from llm_games.wrappers.clients.batch_services import AnthropicBatches
+
+        if self.provider != "anthropic":
+            raise BadParameter(
+                f"{self.provider}/ is asked call by call: leave out batch, which is for anthropic/ "
+                "and for servers that speak OpenAI's chat completions"
+            )
+        self._check_whole()
+        return AnthropicBatches(self)
 
     async def _call(self, request: Request) -> Completion | ClientError:
         """Try once; options that are refused by name are left out at once."""
@@ -171,7 +187,7 @@ class ProviderClient(OpenAIClient):
             sent.clear()
             _sent.set(sent)
             try:
-                async with asyncio.timeout(self.timeout):
+                async with asyncio.timeout(self.seconds):
                     response = await self._ask(request, options)
                 return self._completion(response, request, *ends())
             except TimeoutError:
@@ -275,9 +291,16 @@ class ProviderClient(OpenAIClient):
 
         # Completions say what was left out.
         warnings.filterwarnings("ignore", ".* not supported (by|when)", UserWarning)
-        http = connections(self.base_url, self.timeout, self._masked)
-        http.event_hooks["request"].append(keep)
+        http, account = connections(self.base_url, self.timeout, self._masked), None
         key = self._key.reveal() if self._key else "none"
+        if self.waves is not None:
+            import anthropic
+            import httpx2
+
+            how = {"base_url": self.base_url, "http_client": http, "default_headers": self._headers}
+            account = anthropic.AsyncAnthropic(api_key=key, max_retries=0, **how)
+            http = httpx2.AsyncClient(transport=httpx2.MockTransport(self._library_in_wave))
+        http.event_hooks["request"].append(keep)
 
         def provider(name: str) -> Any:
             provider_class: Any = infer_provider_class(name)
@@ -285,7 +308,19 @@ class ProviderClient(OpenAIClient):
                 return provider_class(bedrock_client=self._amazons())
             return provider_class(api_key=key, base_url=self.base_url, http_client=http)
 
-        return _Model(infer_model(f"{self.provider}:{self.model}", provider), http)
+        return _Model(infer_model(f"{self.provider}:{self.model}", provider), http, account)
+
+    def account(self) -> Any:
+        return self._account().account.with_options(timeout=self.timeout)
+
+    async def _library_in_wave(self, asked: Any) -> Any:
+        """Answer a request of the provider's library, in place of its server."""
+        import httpx2
+
+        betas = asked.headers.get("anthropic-beta", "")
+        status, content, _ = await self._in_wave(await asked.aread(), betas)
+        kind = {"content-type": "application/json"}
+        return httpx2.Response(status, content=content, headers=kind, request=asked)
 
     @property
     def _odd(self) -> tuple[type[Exception], ...]:

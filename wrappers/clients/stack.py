@@ -1,7 +1,8 @@
 """All layers around a client, in the order in which they work together.
 
 From the outside in: `Cache` (what is known is not asked), `Retry` (a failed call leaves its place
-to others while it waits), `Limit` (a place at the server), `Metered` (every try is booked).
+to others while it waits), `Limit` (a place at the server), `Metered` (every try is booked). Of what
+goes out in batches, `Waves` are in place of `Limit`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from llm_games.errors import BadParameter
+from llm_games.facts import check_integer
 from llm_games.wrappers.clients.base import CACHING, Client
 from llm_games.wrappers.clients.budget import Budget, Ledger, budget_of, usage_of
 from llm_games.wrappers.clients.cache import MEMORY, Cache, ReplyCache, default_path
@@ -22,6 +24,7 @@ from llm_games.wrappers.clients.metered import Metered
 from llm_games.wrappers.clients.retry import Retry, Waits
 from llm_games.wrappers.clients.sampled import ReplySampler
 from llm_games.wrappers.clients.tokens import Estimator
+from llm_games.wrappers.clients.waves import AT_ONCE, WaveRetry, Waves
 
 
 @dataclass
@@ -33,6 +36,7 @@ class Shared:
     use_cache: bool = True  # false: no cache, whatever clients ask for
     gates: dict[Any, Gates] = field(default_factory=dict)  # by model, address and limits
     waits: Waits = field(default_factory=Waits)  # what is waited for now
+    waves: dict[Any, Waves] = field(default_factory=dict)  # by model and address
 
 
 def add_layers(
@@ -42,6 +46,7 @@ def add_layers(
     max_in_flight: int | None = None,
     requests_per_minute: int | None = None,
     tokens_per_minute: int | None = None,
+    batch: bool = False,
     cache: bool | str | Path | None = None,
     samples: int | None = None,
     fresh: float = 0.0,
@@ -57,6 +62,8 @@ def add_layers(
         max_in_flight: calls at the same time, for each event loop, see `Gate`; None: no limit,
             or 64 if there is a limit a minute.
         requests_per_minute, tokens_per_minute: what the server allows, replies included.
+        batch: let the calls of a run go out together, as batches at half the price, see `Waves`;
+            `max_in_flight` are then batches.
         cache: keep replies and serve them again, see `Cache`; None: only those at temperature 0,
             and only if the run has a cache; False: never; a path: in that file, or ``:memory:``.
         samples: replies kept for each situation, of which one is drawn whenever it comes up, for
@@ -73,6 +80,8 @@ def add_layers(
     """
     if budget is not None and shared is not None:
         raise BadParameter("a budget of its own is for a client that shares none: leave one out")
+    if batch and shared is None:
+        raise BadParameter("batches are for runs, which keep record of them: leave out batch")
     if samples is None and (fresh or nearest):
         raise BadParameter("fresh and nearest are about samples: set samples, such as samples=4")
     if samples is not None and cache is False:
@@ -80,13 +89,15 @@ def add_layers(
     shared = shared or Shared(Ledger(budget_of(budget or {})))
     estimator = Estimator()
     source = str(getattr(client, "base_url", "") or getattr(client, "path", ""))
-    dressed: Client = Metered(client, shared.ledger, estimator, max_in_flight)
     limits = (max_in_flight, requests_per_minute, tokens_per_minute)
-    if any(limit is not None for limit in limits):
+    if batch:
+        _put_into_waves(client, limits, shared, max_wait)
+    dressed: Client = Metered(client, shared.ledger, estimator, None if batch else max_in_flight)
+    if not batch and any(limit is not None for limit in limits):
         limits = (64 if max_in_flight is None else max_in_flight, *limits[1:])
         gates = shared.gates.setdefault((client.name, source, limits), Gates(*limits))
         dressed = Limit(dressed, gates, estimator)
-    dressed = Retry(dressed, max_wait, shared.waits, source)
+    dressed = (WaveRetry if batch else Retry)(dressed, max_wait, shared.waits, source)
     if isinstance(cache, str | Path):
         shared = replace(shared, replies=_opened(Path(cache)))
     elif (cache or samples is not None) and shared.use_cache and shared.replies is None:
@@ -103,6 +114,31 @@ def add_layers(
     return ReplySampler(
         *cache_arguments, samples=samples, fresh=fresh, nearest=nearest, ledger=ledger
     )
+
+
+def _put_into_waves(
+    client: Any, limits: tuple[int | None, ...], shared: Shared, max_wait: float
+) -> None:
+    """Let a client's calls go out with those of others that ask the same model."""
+    if not hasattr(client, "batches"):
+        raise BadParameter(
+            f"{client.name} has no batches: leave out batch, which is for anthropic/ and for "
+            "servers that speak OpenAI's chat completions"
+        )
+    most, *rates = limits
+    if rates != [None, None]:
+        raise BadParameter(
+            "requests_per_minute and tokens_per_minute are for calls one by one: leave them out, "
+            "or batch; max_in_flight limits the batches under way"
+        )
+    check_integer("max_in_flight", AT_ONCE if most is None else most, 1)
+    key = client.name, client.base_url, most
+    if key not in shared.waves:
+        shared.waves[key] = Waves(client, most or AT_ONCE, max_wait, shared.waits)
+    waves = shared.waves[key]
+    client.batches()  # says what does not go together
+    waves.clients.append(client)
+    client.waves = waves
 
 
 _files: WeakValueDictionary[Path, ReplyCache] = WeakValueDictionary()

@@ -405,7 +405,7 @@ def _priorities(axes: Axes, matrix: Mapping[str, Sequence[float | None]], player
             text, ink = f"{cells[row, column]:.2g}", "black" if cells[row, column] > 2 else "white"
             axes.text(column + 1, row, text, color=ink, ha="center", va="center", fontsize=9)
     axes.grid(visible=False)
-    axes.figure.colorbar(shades, ax=axes, label="mean priority", ticks=[1, 2, 3])
+    canvas.key_of_shades(axes, shades, "mean priority", ticks=[1, 2, 3])
     canvas.down(axes, list(matrix))
     canvas.over_rounds(axes, "round")
     return (

@@ -124,7 +124,7 @@ def _heat(axes: Axes, crossed: Crossed) -> str:
     many, low, high = len(names), float(paid.min()), float(paid.max())
     edges = np.arange(many + 1) - 0.5
     drawn = axes.pcolormesh(edges, edges, paid, cmap=SHADES, ec=FAINT, lw=0.5)
-    axes.figure.colorbar(drawn, ax=axes, label="payoff of the row's player", fraction=0.05)
+    canvas.key_of_shades(axes, drawn, "payoff of the row's player", fraction=0.05)
     for row, column in np.ndindex(many, many):
         share = (paid[row, column] - low) / ((high - low) or 1.0)
         colour = "#ffffff" if share > DARK else "#000000"

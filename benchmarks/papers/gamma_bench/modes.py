@@ -72,7 +72,7 @@ def _rows(
         for column in table_columns.values():
             values = [column.of(episode.rules, episode.records) for episode in game.done]
             row.append(mean_of([x for x in values if x is not None], column.ends(game.rules)))
-        earned = [float(e.rewards.sum(axis=0).mean()) for e in game.done]
+        earned = [float(e.earned.mean()) for e in game.done]
         yield [*row, paid(earned, game.rules.core.payable)]
 
 

@@ -14,6 +14,7 @@ from llm_games.benchmarks.record.plain_text import harmless_streams, speak_plain
 from llm_games.benchmarks.show.cli import (
     analyse,
     animate,
+    branch,
     cache,
     compare,
     export,
@@ -21,6 +22,7 @@ from llm_games.benchmarks.show.cli import (
     games,
     ghost,
     leaderboard,
+    merge,
     openenv,
     replay,
     report,
@@ -46,14 +48,14 @@ llm-games resume FILE (of a replay: something differs; of a report: a part of it
 
 130  interrupted with Ctrl-C; go on with: llm-games resume FILE
 """
-COMMANDS = {
+COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Every day": (
         *(run.run, run.resume, report.report, view.view),
         *(compare.compare, games.play, games.list_all, games.show),
     ),
     "More of runs": (
-        *(watch.watch, replay.replay, leaderboard.leaderboard),
-        *(export.export, animate.animate, forget.forget),
+        *(watch.watch, replay.replay, branch.branch, leaderboard.leaderboard),
+        *(export.export, animate.animate, merge.merge, forget.forget),
     ),
     "Servers": (serve.serve, serve.seat, games.serve_tiny),
 }

@@ -87,7 +87,11 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-EXAMPLES = {"--set": "temperature=default", "--param": "rounds=5", "--talk": "turns=2"}
+EXAMPLES = {"--seat": "0=rational", "--move": "0=6.50"} | {
+    "--set": "temperature=default",
+    "--param": "rounds=5",
+    "--talk": "turns=2",
+}
 
 
 def values_of(

@@ -26,6 +26,8 @@ def compare(
         return
     terminal = console()
     terminal.print(f"A: {a}\nB: {b}", **PLAIN)
+    if a.resolve() == b.resolve():
+        terminal.print("A and B are one file: nothing can differ.", **PLAIN)
     terminal.print(comparison.grid(*VALUES))
     terminal.print(comparison.grid(*TESTS))
     for game in comparison.games:

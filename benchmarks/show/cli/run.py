@@ -18,6 +18,7 @@ from llm_games.benchmarks.show.cli.common import PLAIN, console, say, value, val
 
 if TYPE_CHECKING:
     from llm_games.benchmarks.record.store import Store
+    from llm_games.benchmarks.run.conduct import Conductor
     from llm_games.benchmarks.run.plan import RunPlan
 
 ReportTo = Annotated[Path | None, value("DIR", "write a report there after the run", "--report")]
@@ -32,6 +33,12 @@ PerSeat = Annotated[int | None, value("N", "so many for each seat of a game")]
 MoneyPerSeat = Annotated[float | None, value("X", "so much for each seat of a game")]
 MaxWait = Annotated[
     float | None, value("S", "seconds for which one call waits for its server in all (600)")
+]
+Workers = Annotated[
+    int | None, value("N", "processes that play it, each with its share of limits; by default 1")
+]
+RayHead = Annotated[
+    str | None, value("HOST:PORT", "head of a Ray cluster that has the workers; else they are here")
 ]
 Assigned = Annotated[
     list[str] | None,
@@ -105,6 +112,11 @@ def run(
     report_to: ReportTo = None,
     open_it: common.OpenIt = False,
     baselines: common.Baselines = True,
+    workers: Workers = None,
+    ray: RayHead = None,
+    part: Annotated[
+        str | None, value("K/N", "play the K-th of N parts of it, for llm-games merge")
+    ] = None,
     quiet: common.Quiet = False,
     browser: serve.Browser = False,
     port: serve.Port = None,
@@ -117,9 +129,10 @@ def run(
     from llm_games.benchmarks.record.store import check_free
     from llm_games.benchmarks.run.conduct import fresh, start
     from llm_games.benchmarks.run.plan import Overrides, plan_of
+    from llm_games.benchmarks.run.processes import by_workers
 
     named = "episodes", "seed", "prompts", "reasoning", "persona", "scoring", "base_url", "max_wait"
-    options = {name: context.params[name] for name in named} | costs(context)
+    options = {name: context.params[name] for name in (*named, "part")} | costs(context)
     options |= {"memory": _number(memory), "temperature": _number(temperature)}
     options |= {"params": values_of("--param", params), "talk": values_of("--talk", talk)}
     overrides = Overrides.of(seats=seat, games=game, **options)
@@ -132,7 +145,8 @@ def run(
     check_free(path)
     _check_report(path, context.params)
     with serve.guests_of(plan, path, browser, port=port, host=host) as served:
-        carry_out(lambda: start(served, path), path, served, not no_cache, quiet or as_json)
+        by = by_workers(workers, served, not no_cache, ray)
+        carry_out(lambda: start(served, path), path, served, not no_cache, quiet or as_json, by=by)
     _finish(path, context.params)
 
 
@@ -155,6 +169,8 @@ def resume(
     report_to: ReportTo = None,
     open_it: common.OpenIt = False,
     baselines: common.Baselines = True,
+    workers: Workers = None,
+    ray: RayHead = None,
     quiet: common.Quiet = False,
     browser: serve.Browser = False,
     port: serve.Port = None,
@@ -162,7 +178,9 @@ def resume(
 ) -> None:
     """Finish a run that was interrupted, or prolong one; what is recorded is not asked again."""
     from llm_games.benchmarks.record.store import Records, Store
+    from llm_games.benchmarks.record.worker_files import folder
     from llm_games.benchmarks.run.plan import Overrides
+    from llm_games.benchmarks.run.processes import by_workers
     from llm_games.benchmarks.run.resume import planned, prolong
 
     with Records.open_readonly(db) as records:
@@ -173,11 +191,13 @@ def resume(
         prolong(db, episodes)
         plan = plan.longer(episodes)
     with Records.open_readonly(db) as records:
-        owed = [e for e in records.episodes() if e.status in ("pending", "running")]
-    if owed:
+        left = [e for e in records.episodes() if e.status in ("pending", "running")]
+        owed = plan.of_part(left)
+    if owed or folder(db).exists():
         silent = quiet or as_json
         with serve.guests_of(plan, db, browser, port=port, host=host) as served:
-            carry_out(lambda: Store.open(db), db, served, not no_cache, silent, resumed=True)
+            by = by_workers(workers, served, not no_cache, ray)
+            carry_out(lambda: Store.open(db), db, served, not no_cache, silent, resumed=True, by=by)
     elif not as_json:
         say(f"{db} is complete, nothing is left to play")
     _finish(db, context.params)
@@ -224,6 +244,10 @@ def _dry_run(plan: RunPlan, as_json: bool) -> None:
     terminal = console()
     terminal.print(f"{plan.title}, seed {plan.seed}: {_seat_counts(plan)}", **PLAIN)
     terminal.print(estimate_table(rows))
+    if plan.batched:
+        waves = max(row.chain for row in rows)
+        say_waves = f"{waves} waves or more, each of a day at most"
+        terminal.print(f"In batches, at half the price: {say_waves}", **PLAIN)
     for line in budget_lines(budget, rows):
         terminal.print(line, **PLAIN)
     clients = [list(layers(p.client))[-1] for p in policies.values() if isinstance(p, LLMPolicy)]
@@ -243,7 +267,9 @@ def carry_out(
     plan: RunPlan,
     use_cache: bool,
     quiet: bool,
+    *,
     resumed: bool = False,
+    by: Conductor | None = None,
 ) -> None:
     """Play what is left; turn an early end into its message and exit code."""
     from llm_games.benchmarks.record.checked_table import ConfigError
@@ -270,11 +296,16 @@ def carry_out(
     with seated_players(plan, use_cache) as policies:
         if not quiet and any(s.player.startswith("tiny") for g in plan.games for s in g.seats):
             say("tiny is a toy model that shows how things work: no result for a leaderboard")
+        if plan.batched and not quiet:
+            say(
+                f"{plan.batched} is asked in batches, each of which may take a day; stop at any "
+                f"time, and go on with: llm-games resume {path}"
+            )
         for line in () if quiet else _notes(plan):
             say(line)
         try:
             with progress(console(stderr=True), quiet) as watch:
-                play_run(open_store, plan, policies, watch, resumed)
+                play_run(open_store, plan, policies, watch, resumed, by=by)
         except KeyboardInterrupt as stop:
             ended = isinstance(stop, Terminated)
             how = "terminated" if ended else "interrupted"

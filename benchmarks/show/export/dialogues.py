@@ -132,7 +132,7 @@ def sft(
     for game in games(records):
         for episode in game.played:
             columns = {row.step: column for column, row in enumerate(episode.steps)}
-            lost, payoffs = np.zeros((0, 0)), episode.rewards.sum(axis=0).tolist()
+            lost, payoffs = np.zeros((0, 0)), episode.earned.tolist()
             if episode.steps:  # else it was stopped in its first
                 lost = move_regrets(episode.rules, episode.stacked(), hindsight)
             for reply in _replies(episode, names):

@@ -149,7 +149,7 @@ def _sample(game: RecordedGame, episode: RecordedEpisode) -> Any:
     output = _output(last) if last else ModelOutput()
     about = {"game": game.name, "label": game.label, "episode": row.number, "seed": row.seed}
     about |= {"status": row.status, "seats": row.seats, "params": row.params}
-    about |= {"payoffs": episode.rewards.sum(axis=0).tolist()}
+    about |= {"payoffs": episode.earned.tolist()}
     error = EvalError(message=row.reason or "void", traceback="", traceback_ansi="")
     return EvalSample(
         id=row.number,
@@ -177,7 +177,7 @@ def _scores(game: RecordedGame, episode: RecordedEpisode) -> dict[str, Any]:
     measure = measure_of(game)
     numbers: dict[str, float | None] = {SCORE: score_of(episode, edition_of(episode.file.config))}
     numbers |= {measure.name: measure.of(episode)} if measure else {}
-    numbers["payoff"] = float(episode.rewards.sum(axis=0).mean())
+    numbers["payoff"] = float(episode.earned.mean())
     if has_deviation(game.name):
         numbers["regret"] = episode.seat_regret()
     finite = ((n, v) for n, v in numbers.items() if v is not None and math.isfinite(v))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_games.benchmarks.record.connection import Unwritable
+from llm_games.benchmarks.record.labels import EPISODE, Labelled, Place, read_labels
 from llm_games.benchmarks.record.queries import PARTS, Records
 from llm_games.benchmarks.record.schema import TABLES as RELATIONS
 from llm_games.benchmarks.record.schema import EpisodeRow
@@ -24,7 +25,7 @@ from llm_games.errors import LLMGamesError, install, unknown
 Row = tuple[Any, ...]
 CHUNK = 5000  # rows that are written together
 NAMES = {"seed": "sampling_seed"}  # fields whose columns have other names
-EPISODE = {"game": str, "label": str, "episode": int, "seed": int}  # what every table begins with
+HEAD = {"game": str, "label": str, "episode": int, "seed": int}  # what every table begins with
 Kinds = dict[str, type | None]
 
 
@@ -35,15 +36,17 @@ def _kinds(row: type[Any]) -> Kinds:
 
 
 _ABOUT: Kinds = {"params": None, "players": None, **_kinds(EpisodeRow)}
-_OTHERS = {"id", "number", "seating", *EPISODE}
+_OTHERS = {"id", "number", "seating", *HEAD}
 KINDS = {"episodes": {name: kind for name, kind in _ABOUT.items() if name not in _OTHERS}}
 KINDS |= {name: _kinds(row) for name, row in PARTS.items()}
 KINDS["decisions"]["played"] = None  # what counted of an action, empty for nothing
 TABLES = {
-    table: EPISODE | {NAMES.get(name, name): kind or str for name, kind in kinds.items()}
+    table: HEAD | {NAMES.get(name, name): kind or str for name, kind in kinds.items()}
     for table, kinds in KINDS.items()
 }
 """Columns of each table and what they hold; a missing value is empty."""
+LABELS = HEAD | {"step": int, "seat": int, "player": str, "labels": str, "note": str}
+"""The same of what a person said of decisions, and of episodes, which have no step."""
 
 
 class MissingPackage(LLMGamesError, ImportError):
@@ -75,7 +78,21 @@ def export(records: Records, folder: Path, form: str = "csv") -> dict[Path, int]
         path = folder / f"{name}.{form}"
         with replacing(path) as partial:
             counts[path] = write(partial, columns, rows(records, name))
+    if labelled := read_labels(records):
+        path = folder / f"labels.{form}"
+        with replacing(path) as partial:
+            counts[path] = write(partial, LABELS, _labels(records, labelled))
     return counts
+
+
+def _labels(records: Records, labelled: Mapping[Place, Labelled]) -> Iterator[Row]:
+    """A line for each decision or episode that a person said something of."""
+    episodes = {row.id: row for row in records.episodes()}
+    for (number, step, seat), (labels, note) in labelled.items():
+        if row := episodes.get(number):
+            head = (row.game.game, row.game.label, row.number, row.seed)
+            place = (None, None, None) if step == EPISODE else (step, seat, row.seats[seat])
+            yield *head, *place, json.dumps(labels, ensure_ascii=False), note
 
 
 def rows(records: Records, table: str) -> Iterator[Row]:

@@ -429,3 +429,10 @@ def room(axes: Axes) -> None:
     low, high = axes.dataLim.intervaly
     if low == high:
         axes.set_ylim(low - 1, high + 1)
+
+
+def key_of_shades(axes: Axes, shades: Any, label: str, **how: Any) -> None:
+    """Draw what shades stand for, as shapes: a page shows no picture inside a figure."""
+    bar = axes.figure.colorbar(shades, ax=axes, label=label, **how)
+    if bar.solids is not None:
+        bar.solids.set_rasterized(False)

@@ -109,7 +109,7 @@ def _choices(axes: Axes, game: RecordedGame, words: Mapping[str, int]) -> str:
 
 def _payoffs(axes: Axes, game: RecordedGame) -> str:
     episodes = game.done or game.played
-    totals = np.array([e.rewards.sum(axis=0) for e in episodes])
+    totals = np.array([e.earned for e in episodes])
     numbers = np.array([game.players.index(name) for name in game.seats])  # of the players
     sitting = numbers[np.array([row.seating for row in episodes.rows])]
     ends = game.rules.core.payable

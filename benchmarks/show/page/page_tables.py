@@ -14,6 +14,7 @@ from llm_games.benchmarks.judge.paper import apart, editions, meant, measure_of
 from llm_games.benchmarks.judge.references import Reference, overalls
 from llm_games.benchmarks.judge.result_table import Label, ResultTable, Value, columns
 from llm_games.benchmarks.judge.results import Series, measured_by, score_by, series
+from llm_games.benchmarks.record.labels import EPISODE, read_labels
 from llm_games.benchmarks.record.recorded_games import MARK, RecordedGame, Run, filled_in
 from llm_games.benchmarks.record.recorded_games import seconds as lasting
 from llm_games.replies import LENIENCIES
@@ -181,6 +182,20 @@ def other_grid(run: Run) -> ResultTable:
         for kind, outcomes in player.did.others.items()
     ]
     return ResultTable(heads, rows, title="Other calls")
+
+
+def labels_grid(run: Run) -> ResultTable:
+    """What a person marked decisions and episodes with: how many, by label and player."""
+    seats = {row.id: row.seats for game in run.games for row in game.rows}
+    counts: dict[tuple[str, str], list[int]] = {}
+    for (episode, step, seat), labelled in read_labels(run.file).items():
+        if episode in seats:
+            whole = step == EPISODE
+            player = "" if whole else seats[episode][seat]
+            for label in labelled.labels:
+                counts.setdefault((label, player), [0, 0])[whole] += 1
+    rows: list[list[Value]] = [[*key, *count] for key, count in sorted(counts.items())]
+    return ResultTable(columns("label, player", "decisions, episodes", ","), rows, title="Labels")
 
 
 def special_grid(run: Run) -> ResultTable:

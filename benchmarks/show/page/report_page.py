@@ -21,6 +21,7 @@ from llm_games.baselines.players import handed
 from llm_games.baselines.regret import caveats, claimed
 from llm_games.baselines.seat_rotation import uneven
 from llm_games.benchmarks.judge import talk_measures
+from llm_games.benchmarks.judge.branch_outcomes import branch_outcomes
 from llm_games.benchmarks.judge.compare import Comparisons, compare
 from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.paper import (
@@ -35,6 +36,7 @@ from llm_games.benchmarks.judge.paper import (
 from llm_games.benchmarks.judge.references import Reference, references
 from llm_games.benchmarks.judge.reliability import reliability
 from llm_games.benchmarks.judge.result_table import ResultTable
+from llm_games.benchmarks.record.plain_text import harmless
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import MARK, RecordedGame, Run, read
 from llm_games.benchmarks.record.spending import unsure
@@ -52,6 +54,7 @@ from llm_games.benchmarks.show.page.drawer import Drawer, undrawn
 from llm_games.benchmarks.show.page.links import Links
 from llm_games.benchmarks.show.page.parts import Parts, ReportIncomplete
 from llm_games.benchmarks.show.page.skill_tables import skill_grid
+from llm_games.benchmarks.show.tables import branch_table
 from llm_games.errors import BadParameter, unknown
 from llm_games.files import write_whole
 from llm_games.version import __version__
@@ -139,7 +142,8 @@ def html(
     files, page = Files(), Parts()
     context = _content(runs, page, files, comparing, baselines, conversations)
     shown = context | {"css": Markup(css()), "version": __version__}
-    return _environment().get_template("page.html.j2").render(shown), files, page.failed
+    text = _environment().get_template("page.html.j2").render(shown)
+    return harmless(text), files, page.failed
 
 
 def body(file: Records, links: str, scoring: str | None = None, baselines: bool = True) -> Markup:
@@ -148,7 +152,7 @@ def body(file: Records, links: str, scoring: str | None = None, baselines: bool 
     _check_scoring(scoring)
     run = read(file, scoring or edition_of(file.config))
     context = _content([run], Parts(), None, False, baselines, links=links)
-    return Markup(_environment().get_template("body.html.j2").render(context))
+    return Markup(harmless(_environment().get_template("body.html.j2").render(context)))
 
 
 def _check_scoring(scoring: str | None) -> None:
@@ -299,6 +303,8 @@ class RunPart:
         self.games = [self._game(f"{name}-{i}", game) for i, game in enumerate(run.games)]
         self.scores = page.table("The table of scores", self._scores)
         table, grids = page.table, page_tables
+        outcomes = chain.from_iterable(map(branch_outcomes, run.games))
+        self.branched = table("The table of the branch", lambda: branch_table([*outcomes]))
         self.payoffs = table("The table of payoffs", partial(grids.payoff_grid, run))
         skill = partial(skill_grid, replace(run, games=alone))
         self.skill = table("The table of measures of skill", skill)
@@ -306,6 +312,7 @@ class RunPart:
         self.spent = table("The table of seats", partial(grids.spent_grid, run))
         self.players = table("The table of players", partial(grids.player_grid, run))
         self.calls = table("The table of other calls", partial(grids.other_grid, run))
+        self.labels = table("The table of labels", partial(grids.labels_grid, run))
         self.special = table("The table of special replies", partial(grids.special_grid, run))
         self.replies = drawer.drawn(figures.latency(run), "latency", f"{name}-latency")
         make_sample = partial(sample, run, conversations)
@@ -399,6 +406,10 @@ def _about(game: RecordedGame) -> str:
     return about + f" Seats are not worth the same: {why}." * bool(why)
 
 
+def _points(run: Run) -> list[Mapping[str, Any]]:
+    return [game.planned["branch"] for game in run.games if game.planned.get("branch")]
+
+
 def _facts(run: Run) -> list[tuple[str, str]]:
     file = run.file
     done = sum(row.status == "done" for row in run.rows)
@@ -407,6 +418,7 @@ def _facts(run: Run) -> list[tuple[str, str]]:
         ("made", file.created[:19].replace("T", " ") + " UTC"),
         ("llm-games", file.package),
         ("players", ", ".join(run.players)),
+        *(("branch of", point["origin"]) for point in _points(run)),
         *([("guests", ", ".join(map(str, guests)))] if (guests := file.guests()) else []),
         ("seed", str(file.config.get("seed", "–"))),
         ("episodes", f"{done} of {len(run.rows)} done"),
@@ -421,7 +433,11 @@ def _facts(run: Run) -> list[tuple[str, str]]:
 
 
 def _warnings(run: Run) -> list[str]:
-    warnings = []
+    warnings = [
+        f"This is a branch of {point['origin']} at {point['label']}, episode {point['number']}, "
+        f"step {point['step']}: what stood before counts in no mean."
+        for point in _points(run)
+    ]
     if unfinished := sum(row.status in ("pending", "running") for row in run.rows):
         unplayed = f"{unfinished} of {len(run.rows)} episodes are left"
         warnings.append(f"This run is not finished: {unplayed}.")

@@ -11,15 +11,11 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from llm_games.benchmarks.show.view.render import render
+from llm_games.benchmarks.show.view.render import POLICY, render
 
 HOSTS = "127.0.0.1", "localhost", "::1"
 HEADERS = {
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-        "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-        "require-trusted-types-for 'script'"
-    ),
+    "content-security-policy": f"{POLICY}; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
@@ -77,6 +73,8 @@ class Door(Frame):
             return _closed("another host", f"This viewer answers at 127.0.0.1, not at {host[:80]}.")
         if origin is not None and origin != f"http://{host}":
             return _closed("another page", f"A page of {origin[:80]} cannot ask this viewer.")
+        if scope.get("method") == "POST" and origin is None:
+            return _closed("from nowhere", "A form is taken from a page of this viewer alone.")
         if scope["path"].startswith(OPEN):
             return None
         pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)

@@ -13,6 +13,7 @@ from llm_games.benchmarks.judge.beside import ComparedMove, Pair
 from llm_games.benchmarks.judge.compare import compare as tested
 from llm_games.benchmarks.judge.result_table import ResultTable
 from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.show.tables import settings_table
 from llm_games.benchmarks.show.view import decision_page
 from llm_games.benchmarks.show.view.list_page import move
 from llm_games.benchmarks.show.view.run_shelf import RunFile, RunShelf
@@ -60,8 +61,11 @@ def parse_side(shelf: RunShelf, text: str) -> Side:
     )
 
 
-def compare(shelf: RunShelf, names: Sequence[str]) -> dict[str, Any]:
-    """The template's context; of one thing what it can be compared with."""
+def compare(shelf: RunShelf, names: Sequence[str], marked: bool = False) -> dict[str, Any]:
+    """The template's context; of one thing what it can be compared with.
+
+    Of two runs that were `marked` in a list the older one is A.
+    """
     if not 1 <= (count := len(names)) <= 2:
         way = "mark two rows, or give a and b"
         raise BadComparison(f"two things can be compared, got {count}: {way}")
@@ -71,6 +75,9 @@ def compare(shelf: RunShelf, names: Sequence[str]) -> dict[str, Any]:
         raise BadComparison(f"{kinds} cannot stand side by side; give two of a kind")
     with ExitStack() as opened:
         files = [opened.enter_context(side.run.records()) for side in sides]
+        if marked and sides[0].kind == "run":
+            older = sorted(range(count), key=lambda i: files[i].created)
+            sides, files = [sides[i] for i in older], [files[i] for i in older]
         kind, titles = sides[0].kind, [file.title for file in files]
         frame = {"crumbs": [], "live": "", "sides": sides, "kind": kind, "titles": titles}
         if len(sides) == 1:
@@ -135,7 +142,7 @@ def _runs(sides: Sequence[Side], files: Sequence[Records]) -> dict[str, Any]:
     pairs = list(beside.pairs(files[0], files[1]))
     lines = []
     for pair in pairs[:PAIRS]:
-        payoffs = [float(episode.rewards.sum(axis=0).mean()) for episode in pair]
+        payoffs = [float(episode.earned.mean()) for episode in pair]
         names = (f"{side.run.id}/episode/{e.row.id}" for side, e in zip(sides, pair, strict=True))
         query = urlencode(dict(zip("ab", names, strict=True)))
         lines.append(PairLine(pair, payoffs, beside.parted(pair), query))
@@ -144,7 +151,9 @@ def _runs(sides: Sequence[Side], files: Sequence[Records]) -> dict[str, Any]:
         grid, why = tested(files[0], files[1]).grid(), ""
     except LLMGamesError as error:
         why = str(error)
-    return {"pairs": lines, "unlisted": len(pairs) - len(lines), "grid": grid, "why": why}
+    settings = settings_table(files, ["A", "B"], differ=True)
+    page = {"pairs": lines, "unlisted": len(pairs) - len(lines), "grid": grid, "why": why}
+    return page | {"settings": settings}
 
 
 def _episodes(sides: Sequence[Side], files: Sequence[Records]) -> dict[str, Any]:
@@ -164,7 +173,7 @@ def _episodes(sides: Sequence[Side], files: Sequence[Records]) -> dict[str, Any]
         "moves": moves,
         "parted": beside.parted(pair),
         "unlisted": max(len(episode.steps) for episode in pair) - len(moves),
-        "payoffs": [episode.rewards.sum(axis=0).tolist() for episode in pair],
+        "payoffs": [episode.earned.tolist() for episode in pair],
     }
 
 

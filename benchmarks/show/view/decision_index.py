@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -20,15 +20,23 @@ from zipfile import BadZipFile
 import numpy as np
 
 from llm_games.benchmarks.record.connection import StoreError
+from llm_games.benchmarks.record.labels import EPISODE, Labelled, Place
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.schema import EpisodeRow
 from llm_games.benchmarks.show.view.filter import PHASES, ROWS, Filter
-from llm_games.benchmarks.show.view.reading import COLUMNS, Chunk, EpisodeProgress, IndexReading
+from llm_games.benchmarks.show.view.reading import (
+    COLUMNS,
+    Chunk,
+    EpisodeProgress,
+    IndexReading,
+    key_of,
+)
 from llm_games.benchmarks.show.view.search import Search
 from llm_games.rulebook import Array
 from llm_games.version import __version__
 
 FACETS = "game", "player", "seat", "outcome", "phase", "broke", "round"
+LABEL = "label"
 FIXED = {"phase": {phase: i for i, phase in enumerate(PHASES)}, "broke": {"no": 0, "yes": 1}}
 TOO_MANY = 500
 """Values of a facet of which only the most frequent are listed."""
@@ -120,6 +128,7 @@ class Decisions:
         self.numbers: dict[int, int] = {}  # of episodes, within their games
         self.broken = ""  # why nothing can be kept
         self._arrays = {name: np.zeros(0, kind) for name, kind in COLUMNS.items()}
+        self.labels: Callable[[], Mapping[Place, Labelled]] = dict  # by decision, or episode
         self._count, self._lock = 0, Lock()
         self._due: list[tuple[int, Chunk]] = []  # whose regret is not known yet, with their places
         self.created = ""  # when the run was created, "" if nothing was read yet
@@ -278,6 +287,12 @@ class Decisions:
         whole = _all(fits.values(), columns)
         first, places = (wanted.page - 1) * ROWS, np.flatnonzero(whole)
         indices = _sorted(wanted.sort, columns, places, first + ROWS)
+        facets = {name: self._facet(name, wanted, columns, fits, whole) for name in FACETS}
+        others = _all((fit for name, fit in fits.items() if name != LABEL), columns)
+        facets[LABEL] = [
+            Facet(label, int((mask & others).sum()), label in wanted.label)
+            for label, mask in self.label_masks(columns, wanted.label).items()
+        ]
         return Page(
             filter=wanted,
             rows=self._filled([self._row(columns, i) for i in indices[first:]]),
@@ -285,7 +300,7 @@ class Decisions:
             total=len(columns["key"]),
             judged=judged,
             complete=complete,
-            facets={name: self._facet(name, wanted, columns, fits, whole) for name in FACETS},
+            facets=facets,
             without=dict(self.reading.without),
             note="; ".join(filter(None, (note, self.broken))),
         )
@@ -332,6 +347,9 @@ class Decisions:
                 codes = self._codes(name)
                 wanted_codes = [codes.get(v, -1) for v in values] if codes else values
                 masks[name] = np.isin(columns[name], wanted_codes)
+        if wanted.label:
+            by_label = self.label_masks(columns, wanted.label)
+            masks[LABEL] = np.any([by_label[label] for label in wanted.label], axis=0)
         if wanted.regret_min is not None:
             masks["regret_min"] = columns["regret"] >= wanted.regret_min
         if wanted.regret_max is not None:
@@ -343,6 +361,20 @@ class Decisions:
             keys, note = self.search.find(wanted.text, self.upto())
             masks["text"] = _among(columns["key"], keys)
         return masks, note
+
+    def label_masks(self, columns: dict[str, Array], asked: Sequence[str] = ()) -> dict[str, Array]:
+        """By label, also of those asked for, which decisions have it, or their episodes do."""
+        places: dict[str, list[Place]] = {label: [] for label in asked}
+        for place, labelled in self.labels().items():
+            for label in labelled.labels:
+                places.setdefault(label, []).append(place)
+        masks = {}
+        for label, labelled_places in sorted(places.items()):
+            keys = [key_of(*place) for place in labelled_places if place[1] != EPISODE]
+            episodes = [place[0] for place in labelled_places if place[1] == EPISODE]
+            in_episode = np.isin(columns["episode"], episodes)
+            masks[label] = in_episode | np.isin(columns["key"], np.array(keys, np.int64))
+        return masks
 
     def _facet(
         self, name: str, wanted: Filter, columns: dict[str, Array], fits: Any, whole: Array

@@ -28,7 +28,6 @@ from llm_games.benchmarks.show.view.texts import Piece, piece
 from llm_games.questions import MISSING, Question
 from llm_games.replies import LENIENCIES, split_thoughts
 from llm_games.rulebook import Rulebook
-from llm_games.table import Table
 
 OTHERS = 20
 """Seats whose moves in the same step are shown."""
@@ -127,7 +126,18 @@ def page(
     beside: tuple[str | None, str | None] | None = None,
 ) -> DecisionPage:
     """The page of a decision; `beside`: addresses in the list that led here. Raises NoSuchPage."""
-    replayed = played.read(records, episode)
+    return page_in(records, played.read(records, episode), step, seat, here, beside)
+
+
+def page_in(
+    records: Records,
+    replayed: ReplayedEpisode,
+    step: int,
+    seat: int,
+    here: str = "",
+    beside: tuple[str | None, str | None] | None = None,
+) -> DecisionPage:
+    """The same, of an episode that was read."""
     key = _check(replayed, step, seat)
     decision, attempts = replayed.decisions.get(key), replayed.attempts.get(key, [])
     turn = replayed.turn_of(step)
@@ -140,7 +150,7 @@ def page(
         record = next(done.record for done in episode_steps if done.step == step)
         hearers = hearing(replayed, record["hearers"][seat])
     moves = [(s, m) for s, m in turn.moves.items() if s != seat] if turn else []
-    back = (f"Episode {row.number}", f"{here}/episode/{episode}")
+    back = (f"Episode {row.number}", f"{here}/episode/{row.id}")
     previous, following = beside or _beside(replayed, key, here)
     return DecisionPage(
         here=here,
@@ -198,7 +208,7 @@ def text(records: Records, episode: int, step: int, seat: int, name: str) -> str
             return records.messages(attempt.prompt)[indices[1]]["content"]
         if kind == "tool":
             return _called((attempt.tool_calls or [])[indices[1]])[1]
-        return {"reply": attempt.text, "thoughts": _apart(attempt)[0]}[kind]
+        return {"reply": attempt.text, "thoughts": apart(attempt)[0]}[kind]
     except (ValueError, IndexError, KeyError):
         raise NoSuchPage(f"decision {episode}/{step}/{seat} has no text {name!r}") from None
 
@@ -252,7 +262,7 @@ def _calls(records: Records, attempts: Sequence[AttemptRow]) -> Iterator[Complet
             for n, message in enumerate(chat)
             if n >= same
         ]
-        thoughts, reply = _apart(attempt)
+        thoughts, reply = apart(attempt)
         previous_chat = chat
         tools = [_called(call) for call in attempt.tool_calls or []]
         yield CompletionView(
@@ -271,7 +281,8 @@ def _part(kind: str, role: str, text: str, *numbers: int) -> PromptPart:
     return PromptPart("-".join(map(str, (kind, *numbers))), role, piece(text))
 
 
-def _apart(attempt: AttemptRow) -> tuple[str, str]:
+def apart(attempt: AttemptRow) -> tuple[str, str]:
+    """Return the thoughts of a completion, and the rest of it."""
     inside, rest = split_thoughts(attempt.text, attempt.finish)  # type: ignore[arg-type]
     return (inside, rest) if inside else (attempt.thoughts, attempt.text)
 
@@ -368,7 +379,7 @@ def _better(
     game: Rulebook = replayed.episode.rules
     if not has_deviation(game.name):
         return None
-    state = _state_before(replayed, decision.step)
+    state, _ = replayed.states[decision.step]
     moves = {seat: move_of(action) for seat, action in turn.moves.items()}
     judged = hindsight(game, state, game.assemble(state, moves), decision.seat)
     rational = rule_move(game, state, decision.seat)
@@ -377,16 +388,6 @@ def _better(
         return Better(None, (), rational_text, "") if rational_text else None
     means = "" if judged.immediate else _means(game)
     return Better(judged, _in_words(judged, question), rational_text, means)
-
-
-def _state_before(replayed: ReplayedEpisode, step: int) -> Any:
-    table = Table(replayed.episode.rules)
-    table.reset(replayed.row.seed, replayed.row.given)
-    for turn in replayed.turns:
-        if turn.steps[1] >= step:
-            return table.state
-        table.step({seat: move_of(action) for seat, action in turn.moves.items()})
-    return table.state
 
 
 def _in_words(judged: Hindsight, question: Question) -> list[str]:

@@ -26,13 +26,17 @@ LONGEST = 400
 
 
 class DecisionCell(NamedTuple):
-    """A move in words, its regret (None: not defined), and how often it was asked `again`."""
+    """A move in words, its regret (None: not defined), and how often it was asked `again`.
+
+    `word` says what it had announced, and whether it did that; "" where it announced nothing.
+    """
 
     decision: DecisionRow
     move: str
     regret: float | None
     again: int
     thinking: bool
+    word: str = ""
 
 
 class MessageLine(NamedTuple):
@@ -44,10 +48,14 @@ class MessageLine(NamedTuple):
 
 
 class MoveLine(NamedTuple):
-    """Talk and moves by seat, of a step or of several that ask others the same in turn."""
+    """Talk and moves by seat, of a step or of several that ask others the same in turn.
+
+    `sold`: what was sold in it, in words.
+    """
 
     talk: Sequence[MessageLine]
     cells: dict[int, DecisionCell]
+    sold: list[str]
 
 
 class RoundLines(NamedTuple):
@@ -93,14 +101,18 @@ class EpisodePage(NamedTuple):
 
 
 def page(
-    replayed: ReplayedEpisode, here: str = "", first: int = 1, picture: int | None = None
+    replayed: ReplayedEpisode,
+    here: str = "",
+    first: int = 1,
+    picture: int | None = None,
+    cells: int = CELLS,
 ) -> EpisodePage:
-    """The page of an episode from a round on; `picture`: after which round, by default the last."""
+    """About so many moves of an episode from a round on; `picture`: after which, by default 0."""
     row = replayed.row
     numbers = [number for number, _ in groupby(turn.round for turn in replayed.turns)]
     first = min(first, numbers[-1] if numbers else 1)
-    turns = _filling(turn for turn in replayed.turns if turn.round >= first)
-    previous = _filling(turn for turn in reversed(replayed.turns) if turn.round < first)
+    turns = _filling((turn for turn in replayed.turns if turn.round >= first), cells)
+    previous = _filling((turn for turn in reversed(replayed.turns) if turn.round < first), cells)
     if replayed.regret is None:
         replayed.judge([turn.steps[1] for turn in turns])
     rounds = [
@@ -122,7 +134,7 @@ def page(
         rounds=rounds,
         all_rounds=len(numbers),
         pictures=pictures,
-        picture=last_picture if picture is None else min(max(picture, 0), last_picture),
+        picture=min(max(picture or 0, 0), last_picture),
         previous_first=previous[-1].round if previous else None,
         next_first=turns[-1].round + 1 if turns and turns[-1] is not replayed.turns[-1] else None,
         earlier=siblings[index - 1],
@@ -150,15 +162,15 @@ def crumbs(replayed: ReplayedEpisode, here: str) -> list[tuple[str, str]]:
     ]
 
 
-def _filling(turns: Iterable[TalkRound]) -> list[TalkRound]:
+def _filling(turns: Iterable[TalkRound], cells: int) -> list[TalkRound]:
     """The first turns, as many as have room on a page, whole rounds, at least one."""
     page_turns: list[TalkRound] = []
-    cells = 0
+    filled = 0
     for turn in turns:
-        if page_turns and turn.round != page_turns[-1].round and cells >= CELLS:
+        if page_turns and turn.round != page_turns[-1].round and filled >= cells:
             break
         page_turns.append(turn)
-        cells += len(turn.moves) + len(turn.talk)
+        filled += len(turn.moves) + len(turn.talk)
     return page_turns
 
 
@@ -175,6 +187,7 @@ def _rows(replayed: ReplayedEpisode, turns: Sequence[TalkRound]) -> list[MoveLin
         is_same = keys == previous_keys and not row.talk
         if rows and is_same and not row.cells.keys() & rows[-1].cells:
             rows[-1].cells.update(row.cells)
+            rows[-1].sold.extend(row.sold)
         else:
             rows.append(row)
         previous_keys = keys
@@ -183,6 +196,7 @@ def _rows(replayed: ReplayedEpisode, turns: Sequence[TalkRound]) -> list[MoveLin
 
 def _row(replayed: ReplayedEpisode, turn: TalkRound) -> MoveLine:
     cells, step = {}, turn.steps[1]
+    announced, kept_by = turn.announced(), turn.kept()
     for seat, move in turn.moves.items():
         attempts = replayed.attempts.get((step, seat), [])
         cells[seat] = DecisionCell(
@@ -191,13 +205,21 @@ def _row(replayed: ReplayedEpisode, turn: TalkRound) -> MoveLine:
             regret=replayed.regret_of(step, seat),
             again=sum(a.kind == "move" and a.outcome != "tool" for a in attempts[:-1]),
             thinking=any(attempt.thoughts for attempt in attempts),
+            word=_word(turn.questions.get(seat), announced[seat], kept_by[seat])
+            if seat in announced
+            else "",
         )
     lines = []
     for message in turn.talk:
         text = message.content if isinstance(message.content, str) else f"symbol {message.content}"
         text = visible(text[:LONGEST]) + " …" * (len(text) > LONGEST)
         lines.append(MessageLine(message, text, hearing(replayed, message.hearers)))
-    return MoveLine(lines, cells)
+    return MoveLine(lines, cells, replayed.sold(step))
+
+
+def _word(question: Question | None, announced: Any, is_kept: bool) -> str:
+    """What a seat had announced, as a rule reads it from its words."""
+    return f"announced {words(question, announced)}: {'kept' if is_kept else 'not kept'}"
 
 
 def hearing(replayed: ReplayedEpisode, hearers: Sequence[int]) -> str:
@@ -220,7 +242,7 @@ def words(question: Question | None, action: Any) -> str:
 
 
 def _seats(replayed: ReplayedEpisode) -> list[Seat]:
-    payoffs, names = replayed.episode.rewards.sum(axis=0).tolist(), replayed.names
+    payoffs, names = replayed.episode.earned.tolist(), replayed.names
     regrets = [None] * len(names) if replayed.regret is None else replayed.regret.tolist()
     columns = names, replayed.row.seats, payoffs, regrets
     return [Seat(seat, *values) for seat, values in enumerate(zip(*columns, strict=True))]

@@ -32,6 +32,7 @@ class Filter:
 
     `game` is a label, `player` a name, `episode` an id in the file; seats count from 0, rounds from
     1. `phase` ``after``: asked once the game is over. `broke`: whether the rules filled it in.
+    `label`: what a person marked it, or its episode, with.
     `text`: words, or phrases in quotes, that all stand in replies or thoughts. `sort`: one of
     `SORTS`, with ``-`` before it from the largest down. `page` counts from 1.
     """
@@ -41,6 +42,7 @@ class Filter:
     seat: tuple[int, ...] = ()
     outcome: tuple[str, ...] = ()
     phase: tuple[str, ...] = ()
+    label: tuple[str, ...] = ()
     broke: tuple[str, ...] = ()
     episode: tuple[int, ...] = ()
     round: tuple[int, ...] = ()
@@ -135,7 +137,7 @@ def _sort(text: str) -> str:
 
 _FROM_0, _FROM_1 = partial(_integer, low=0), partial(_integer, low=1)
 _LISTS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("game", "player", "outcome"), str),
+    **dict.fromkeys(("game", "player", "outcome", "label"), str),
     **{"seat": _FROM_0, "episode": _FROM_1, "round": _FROM_1},
     **{"phase": partial(_choice, choices=PHASES), "broke": partial(_choice, choices=BROKE)},
 }

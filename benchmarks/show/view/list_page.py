@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from llm_games.benchmarks.record.connection import StoreError
-from llm_games.benchmarks.show.view.decision_index import Facet, Page
+from llm_games.benchmarks.show.view.decision_index import LABEL, Facet, Page
 from llm_games.benchmarks.show.view.filter import BadFilter, Filter
 from llm_games.benchmarks.show.view.reading import key_of
 from llm_games.benchmarks.show.view.run_page import live
@@ -22,6 +22,7 @@ WORDS = {
     "outcome": "outcome",
     "phase": "asked for",
     "broke": "filled in by the rules",
+    "label": "label",
     "episode": "episode",
     "round": "round",
     "regret_min": "regret at least",
@@ -99,6 +100,7 @@ def decisions(run: RunFile, pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
         "heads": HEADS,
         "sorts": SORTED | {wanted.sort: SORTED.get(wanted.sort, wanted.sort)},
         "move": move,
+        "labelled": run.labels(),
     }
 
 
@@ -122,7 +124,7 @@ def beside(
 def choices(page: Page) -> Iterator[FilterField]:
     for name, facets in page.facets.items():
         chosen = [facet for facet in facets if facet.chosen]
-        if len(facets) < 2 and not chosen:
+        if len(facets) < 2 and not chosen and name != LABEL:
             continue
         is_typed = len(facets) > CHOICES and name in TYPED
         yield FilterField(name, WORDS[name], chosen if is_typed else facets, is_typed)

@@ -217,6 +217,8 @@ class IndexReading:
             nearest = np.minimum(np.searchsorted(moves, steps), len(moves) - 1)
             rows = np.flatnonzero((moves[nearest] == steps) & (phases == MOVE))
             regret[rows] = lost[seats[rows], nearest[rows]]
+        if point := records.branch_point:  # what stood before counts in no mean
+            regret[np.concatenate([c.columns["step"] for c in chunks]) < point["step"]] = np.nan
         return np.split(regret, np.cumsum([len(chunk.columns["key"]) for chunk in chunks])[:-1])
 
     def _regret(self, rules: Rulebook, label: str, records: Sequence[Plain]) -> Array:

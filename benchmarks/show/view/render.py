@@ -15,6 +15,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from llm_games.benchmarks.show.view.texts import visible
 from llm_games.version import __version__
 
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'self'; require-trusted-types-for 'script'"
+)
+"""What a page may do; a header of the viewer's adds who may frame it."""
 Context = dict[str, Any]
 Crumb = tuple[str, str]
 """A step of the way to a page: its words, and its address."""
@@ -36,7 +41,7 @@ def environment(package: str = "llm_games.benchmarks.show.view") -> Environment:
         lstrip_blocks=True,
     )
     env.filters |= {"number": number, "exact": exact, "counted": counted, "seconds": seconds}
-    env.globals |= {"version": __version__, "query": query}
+    env.globals |= {"version": __version__, "query": query, "exported": None, "labelled": None}
     return env
 
 

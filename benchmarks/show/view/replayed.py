@@ -19,12 +19,19 @@ from llm_games.benchmarks.record.connection import NotARun
 from llm_games.benchmarks.record.editions import UNNAMED, maker
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import EpisodeCache, RecordedEpisode
-from llm_games.benchmarks.record.schema import AttemptRow, DecisionRow, EpisodeRow, NoteRow
+from llm_games.benchmarks.record.schema import (
+    AttemptRow,
+    DecisionRow,
+    EpisodeRow,
+    NoteRow,
+    move_of,
+)
 from llm_games.benchmarks.show.export.animation import shown
 from llm_games.charts import seat_chart
 from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.pictures import MOST_DRAWN, Drawing
 from llm_games.rulebook import Array
+from llm_games.table import Table
 
 EPISODES_KEPT, MOST_KEPT = 6, 1_000_000
 """Episodes that are kept once they were read, and how many steps times seats one has at most."""
@@ -124,6 +131,21 @@ class ReplayedEpisode:
             return cast(Drawing, room.draw(rules, state, title))
         return seat_chart(*rules.picture(state))
 
+    @cached_property
+    def states(self) -> dict[int, tuple[Any, Any]]:
+        """By step the state before a move and the one after it; {} if it cannot be played again."""
+        table, states = Table(self.episode.rules), dict[int, tuple[Any, Any]]()
+        table.reset(self.row.seed, self.row.given)
+        for turn in [] if self.why else self.turns:
+            previous_state = table.state
+            table.step({seat: move_of(action) for seat, action in turn.moves.items()})
+            states[turn.steps[1]] = previous_state, table.state
+        return states
+
+    def sold(self, step: int) -> list[str]:
+        """What was sold in a step, in words."""
+        return self.episode.rules.sold(*self.states[step]) if step in self.states else []
+
     def turn_of(self, step: int) -> TalkRound | None:
         """The turn whose move was made in a step."""
         return next((turn for turn in self.turns if turn.steps[1] == step), None)
@@ -136,11 +158,11 @@ class ReplayedEpisode:
 
 def read(records: Records, number: int) -> ReplayedEpisode:
     """Read an episode and play it again by today's rules; ended ones are cached. NoSuchPage."""
-    rows = {row.id: row for row in records.episodes()}
-    if number not in rows:
-        raise NoSuchPage(f"{records.path.name} has no episode {number}: it has 1 to {len(rows)}")
-    row = rows[number]
-    siblings = [other.id for other in rows.values() if other.game.id == row.game.id]
+    if not (rows := records.episodes([number])):
+        count = len(records.episodes())
+        raise NoSuchPage(f"{records.path.name} has no episode {number}: it has 1 to {count}")
+    [row] = rows
+    siblings = records.episode_ids(row.game.id)
     key = (records.path.absolute(), records.created, number, row.ended, len(siblings))
     with _lock:
         if row.ended and (cached := _cached.pop(key, None)):

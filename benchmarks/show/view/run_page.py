@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -12,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from llm_games.benchmarks.judge.branch_outcomes import branch_outcomes
 from llm_games.benchmarks.judge.paper import only_owner
 from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.judge.results import run_results, total
@@ -21,19 +24,29 @@ from llm_games.benchmarks.record.progress import GameProgress, RunProgress, run_
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games as read_games
 from llm_games.benchmarks.record.recorded_games import seconds as lasting
+from llm_games.benchmarks.record.run_settings import (
+    described_games,
+    plain_changes,
+    raw_settings,
+    told_apart,
+)
 from llm_games.benchmarks.record.schema import EpisodeRow, GuestRow
 from llm_games.benchmarks.record.spending import unsure
 from llm_games.benchmarks.show.page.page_tables import SPENT, counts_of
 from llm_games.benchmarks.show.page.report_page import body as report_body
-from llm_games.benchmarks.show.tables import run_tables
+from llm_games.benchmarks.show.tables import branch_table, run_tables, settings_table
 from llm_games.benchmarks.show.view.curve import curve
 from llm_games.benchmarks.show.view.decision_index import Decisions, ListedDecision
-from llm_games.benchmarks.show.view.render import Context, counted, query, seconds
+from llm_games.benchmarks.show.view.render import Context, counted, number, query, seconds
 from llm_games.benchmarks.show.view.run_shelf import RunFile, RunShelf
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.registry import game_class
+from llm_games.rounds import Rounds
 
 DEFAULT = "as they are"
+QUIET, TELLING = 10.0, 5.0
+"""Seconds without news after which a run waits, and after which a rest can be told."""
+MOST_LISTED = 5
 EPISODES = 500
 """Episodes that are listed on a game's page."""
 
@@ -44,6 +57,11 @@ class CachedRun:
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], tuple[Any, Any, float]] = {}
         self._locks: dict[tuple[str, str], Lock] = {}
+
+    def peek(self, run: str, name: str, key: Any) -> Any:
+        """The cached value; None where there is none that holds."""
+        had, value, until = self._entries.get((run, name), (None, None, 0.0))
+        return value if had == key or time.monotonic() < until else None
 
     def get(self, run: str, name: str, key: Any, make: Callable[[], Any]) -> Any:
         """The cached value, or a new one; other callers meanwhile wait for it."""
@@ -71,18 +89,51 @@ class ListedRun(NamedTuple):
     progress: RunProgress | None
     why: str = ""
     read: int = 0
+    settings: Mapping[tuple[str, ...], Any] = {}
+    score: str | None = ""  # None: it has not been worked out
+    differing: Sequence[str] = ()  # settings in which it differs from others of its games
+
+    @property
+    def origins(self) -> list[str]:
+        """What it is a branch of, if it is one."""
+        games = described_games(self.progress.config) if self.progress else []
+        points = [point for game in games if isinstance(point := game.get("branch"), Mapping)]
+        names = "origin", "label", "number", "step"
+        return ["{}, {}/{}/{}".format(*(p.get(name) for name in names)) for p in points]
+
+    @property
+    def models(self) -> list[str]:
+        """Models whose names are not those of players."""
+        if self.progress is None:
+            return []
+        return [name for name in self.progress.spent.models if name not in self.progress.players]
+
+    def holds(self, words: Sequence[str]) -> bool:
+        """Test whether what is listed of it holds all words; what is no run holds none."""
+        if self.progress is None:
+            return not words
+        labels = [game.game.label for game in self.progress.games]
+        parts = [self.progress.title, self.path.name, self.progress.state]
+        parts += [*self.origins, *self.models, *self.differing]
+        about = " ".join([*parts, *labels, *self.progress.players]).casefold()
+        return all(word in about for word in words)
 
 
-def runs(shelf: RunShelf) -> Context:
-    """The list of runs, with files that are none and why."""
+def runs(shelf: RunShelf, text: str = "") -> Context:
+    """The list of runs, with files that are none and why; `text`: words that all hold of a run."""
     live_address = f"/live?after={shelf.number()}"
-    listed = [_listed(run) for run in shelf.runs()]
+    every = _told_apart([_listed(run) for run in shelf.runs()])
+    listed = [run for run in every if run.holds(text.casefold().split())]
     return {
+        "text": text,
+        "count": sum(run.progress is not None for run in every),
+        "priced": any(run.progress and run.progress.priced for run in listed),
         "title": "Runs",
         "crumbs": None,
         "live": live_address,
         "runs": [run for run in listed if run.progress],
         "problems": [run for run in listed if run.why],
+        "others": [] if text else shelf.others(),
         "where": ", ".join(map(str, shelf.paths)),
     }
 
@@ -90,9 +141,47 @@ def runs(shelf: RunShelf) -> Context:
 def _listed(run: RunFile) -> ListedRun:
     try:
         with run.records() as records:
-            return ListedRun(run.id, run.path, run_progress(records))
+            progress = run_progress(records)
+            described = progress.created, progress.episodes, str(progress.config.get("budget"))
+            settings = CACHE.get(run.id, "settings", described, partial(raw_settings, records))
+            score = CACHE.peek(run.id, "score", progress.key)
+            return ListedRun(run.id, run.path, progress, settings=settings, score=score)
     except StoreError as error:
         return ListedRun(run.id, run.path, None, why=str(error), read=len(run.decisions))
+
+
+def _told_apart(runs: Sequence[ListedRun]) -> list[ListedRun]:
+    """Say of runs of the same games in which settings they differ."""
+    alike: dict[tuple[str, ...], list[ListedRun]] = {}
+    for run in runs:
+        labels = tuple(game.game.label for game in run.progress.games) if run.progress else ()
+        alike.setdefault(labels, []).append(run)
+    differing = {
+        run.id: settings
+        for group in alike.values()
+        for run, settings in zip(group, told_apart([r.settings for r in group]), strict=True)
+    }
+    return [run._replace(differing=differing[run.id]) for run in runs]
+
+
+def score(run: RunFile) -> Context:
+    """The score of a run in the list of all."""
+    with run.records() as records:
+        progress = run_progress(records)
+        text = CACHE.get(run.id, "score", progress.key, partial(_score, records))
+    return _below(run, progress, "Score") | {"id": run.id, "score": text}
+
+
+def _score(records: Records) -> str:
+    """The mean score over a run's games, or of its only one; a dash where none is defined."""
+    try:
+        games = run_results(records)
+    except Exception:  # which the page of the run says
+        return "–"
+    overall = total(games)
+    if overall is None and len(games) == 1:
+        overall = games[0].cell or games[0].judged
+    return "–" if overall is None else number(overall.mean, 1)
 
 
 def live(run: RunFile) -> str:
@@ -118,7 +207,10 @@ def run(run: RunFile) -> Context:
     with run.records() as records:
         progress = run_progress(records)
         warned = [*warnings(progress, run.path), *_changed(records)]
-        guests = records.guests()
+        guests, flights = records.guests(), records.in_flight()
+        branches = [game for game in read_games(records) if game.planned.get("branch")]
+        points = [_without_secrets(game.planned["branch"]) for game in branches]
+        outcomes_of = [outcome for game in branches for outcome in branch_outcomes(game)]
     return {
         "title": progress.title,
         "crumbs": [],
@@ -127,11 +219,88 @@ def run(run: RunFile) -> Context:
         "progress": progress,
         "facts": facts(progress, run.path, guests),
         "warnings": warned,
+        "standing": standing(progress, run.decisions, time.time()),
+        "waiting": [*waiting(progress, flights, time.time() - run.changed(), guests)],
+        "points": points,
+        "branched": branch_table(outcomes_of) if points else None,
         "lines": list(_lines(run.decisions, progress.games)),
         "outcomes": outcomes(run.decisions),
         "spent": spent_grid(progress),
         "decisions": run.decisions,
     }
+
+
+def standing(progress: RunProgress, decisions: Decisions, seconds_now: float) -> list[str]:
+    """How far a run is: decisions done of about how many, and what the rest will take.
+
+    An episode that has not ended is taken to be as long as those of its game that have. Time is
+    reckoned from episodes begun since the first that is still being played.
+    """
+    rows = [row for game in progress.games for row in game.episodes]
+    counts, _ = decisions.by_episode(max((row.id for row in rows), default=0) + 1)
+    expected = 0.0
+    for game in progress.games:
+        lengths = [int(counts[row.id]) for row in game.episodes if row.status in ("done", "void")]
+        mean = sum(lengths) / len(lengths) if lengths else _longest(game)
+        for row in game.episodes:
+            has = int(counts[row.id])
+            expected += has if row.status in ("done", "void") else max(mean, has)
+    done, words = len(decisions), list[str]()
+    if not math.isfinite(expected):
+        return [f"{counted(done, 'decision')} of how many shows when each game has ended once"]
+    words.append(f"{done:,} of about {counted(round(expected), 'decision')}")
+    started = [row.started for row in rows if row.status == "running" and row.started]
+    if progress.state == "live" and started and done < expected:
+        since = min(started)
+        recent = sum(int(counts[row.id]) for row in rows if (row.started or "") >= since)
+        passed = seconds_now - datetime.fromisoformat(since).timestamp()
+        if recent and passed > TELLING:
+            words.append(f"about {seconds(passed * (expected - done) / recent)} left")
+    money = float(progress.spent.total.money)
+    if progress.priced and done:
+        words.append(f"about {money * (expected - done) / done:,.4g} of money still to spend")
+        if limit := (progress.config.get("budget") or {}).get("money"):
+            words.append(f"{float(limit) - money:,.4g} of the budget left")
+    return words
+
+
+def _longest(game: GameProgress) -> float:
+    """Decisions of an episode in which all seats act in each step; NaN where that is no rule."""
+    try:
+        rules = game.episodes[0].rules()
+    except (LLMGamesError, IndexError):
+        return math.nan
+    length = rules.length() if isinstance(rules.core, Rounds) else None
+    return rules.players * length if length else math.nan
+
+
+def waiting(
+    progress: RunProgress,
+    flights: Mapping[tuple[str, str], int],
+    still: float,
+    guests: Sequence[GuestRow] = (),
+) -> Iterator[str]:
+    """What a live run waits for where nothing has come for `still` seconds, and why."""
+    if progress.state != "live" or still < QUIET:
+        return
+    calls = [f"{model} for {seat or 'a greeting'}" for model, seat in flights]
+    running = [row for game in progress.games for row in game.episodes if row.status == "running"]
+    where = [f"{row.game.label}, episode {row.number}" for row in running]
+    for listed in (calls, where):
+        if len(listed) > MOST_LISTED:
+            listed[MOST_LISTED:] = [f"{len(listed) - MOST_LISTED} more"]
+    count = sum(flights.values())
+    why = f"{counted(count, 'call')} not answered yet ({'; '.join(calls)})" if calls else ""
+    failures = progress.spent.total.failures
+    tries = f"{counted(failures, 'try', 'tries')} failed so far" if failures else ""
+    links = f"; at links sit {', '.join(map(str, guests))}" if guests else ""
+    reasons = ", ".join(filter(None, (why, tries))) or f"nobody asked a model{links}"
+    yield f"nothing new for {seconds(still)} in {'; '.join(where) or 'any episode'}: {reasons}"
+
+
+def _without_secrets(point: Mapping[str, Any]) -> dict[str, Any]:
+    changes = {seat: plain_changes(of) for seat, of in point["changes"].items()}
+    return {**point, "changes": changes}
 
 
 def _lines(decisions: Decisions, games: Sequence[GameProgress]) -> Iterator[GameLine]:
@@ -212,6 +381,14 @@ def _tables(records: Records) -> list[ResultTable]:
     paper = only_owner(played)
     games = [] if paper and paper.whole else run_results(records)
     return list(run_tables(games, total(games), paper.tables(played) if paper else ()))
+
+
+def settings(run: RunFile) -> Context:
+    """All settings of a run, of its games and of their seats."""
+    with run.records() as records:
+        progress = run_progress(records)
+        grid = settings_table([records], ["value"], differ=False)
+    return _below(run, progress, "Settings") | {"grid": grid}
 
 
 def report(run: RunFile, whole: bool) -> Context:

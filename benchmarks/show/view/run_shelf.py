@@ -13,10 +13,18 @@ from typing import NamedTuple
 from zlib import crc32
 
 from llm_games.benchmarks.record.connection import APPLICATION, NotARun, StoreError
+from llm_games.benchmarks.record.labels import (
+    Labelled,
+    Place,
+    labels_file,
+    read_labels,
+    write_label,
+)
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.show.view.decision_index import Decisions, Gone, Page
 from llm_games.benchmarks.show.view.filter import Filter
 from llm_games.benchmarks.show.view.search import Search
+from llm_games.benchmarks.show.view.texts import visible
 from llm_games.files import cache_folder
 
 ENDING = ".db"
@@ -62,6 +70,8 @@ class RunFile:
         self.name = path.stem
         index, cache = (folder and folder / f"{self.id}.{ending}" for ending in ("fts", "npz"))
         self.decisions = Decisions(self.path, Search(self.path, index), cache)
+        self.decisions.labels = self.labels
+        self._labels: tuple[Stamp | None, dict[Place, Labelled]] = None, {}
         self.problem, self.number = "", int(1000 * time.time())
         self._stamp: Stamp | None = None
         self._asked, self._lock = 0.0, Lock()
@@ -72,6 +82,29 @@ class RunFile:
         if gone := self._gone(Stamp.of(self.path)):
             raise gone
         return self.decisions.open()
+
+    def labels(self) -> dict[Place, Labelled]:
+        """What a person said of decisions and episodes; {} where that cannot be read."""
+        stamp = Stamp.of(labels_file(self.path))
+        if stamp != self._labels[0]:
+            try:
+                with self.records() as records:
+                    read = read_labels(records)
+                self._labels = stamp, {place: _visible(of) for place, of in read.items()}
+            except StoreError as error:
+                self._labels, self.problem = (stamp, {}), str(error)
+        return self._labels[1]
+
+    def label(self, place: Place, labels: str, note: str) -> None:
+        """Put labels and a note on a decision or an episode; raises BadParameter, StoreError."""
+        with self.records() as records:
+            write_label(records, place, Labelled.of(labels, note))
+        self.number += 1
+
+    def changed(self) -> float:
+        """When the file was written to last, in seconds of the clock; 0.0 if it has gone."""
+        stamp = Stamp.of(self.path)
+        return max(stamp.state[1::2]) / 1e9 if stamp else 0.0
 
     def why(self) -> str:
         try:
@@ -183,6 +216,11 @@ class RunShelf:
                 self._runs[file] = RunFile(file, self.folder)
         return sorted(map(self._current, [*self._runs.values()]), key=_age, reverse=True)
 
+    def others(self) -> list[Path]:
+        """Files in its folders that are named as runs and are none, but for labels of some."""
+        files = [file for path in self.paths for file in _files(path, marked=False)]
+        return [file for file in files if not file.name.endswith(f".labels{ENDING}")]
+
     def run(self, name: str) -> RunFile:
         """By id; raises `NoSuchRun`."""
         for listed in (self._runs.values, self.runs):  # the folders are looked through at need
@@ -190,6 +228,12 @@ class RunShelf:
                 if run.id == name:
                     return self._current(run)
         raise NoSuchRun(f"there is no run {name!r} here: it has another path, or was deleted")
+
+    def add(self, path: Path) -> RunFile:
+        """Put a run that was just made on the shelf."""
+        if path.absolute() not in [run.path for run in self.runs()]:
+            self.paths.append(path)
+        return next(run for run in self.runs() if run.path == path.absolute())
 
     def _current(self, run: RunFile) -> RunFile:
         with self._lock:
@@ -204,12 +248,17 @@ class RunShelf:
             run.stop()
 
 
-def _files(path: Path) -> list[Path]:
-    """A file, or the runs in a folder and in the folders right below it."""
+def _visible(labelled: Labelled) -> Labelled:
+    """What is in a file that anybody may have made, without what steers a display."""
+    return Labelled(tuple(map(visible, labelled.labels)), visible(labelled.note))
+
+
+def _files(path: Path, marked: bool = True) -> list[Path]:
+    """A file, or the runs in a folder and in the folders right below it, or what is none there."""
     if not path.is_dir():
-        return [path]
+        return [path] if marked else []
     files = [*path.glob(f"*{ENDING}"), *path.glob(f"[!.]*/*{ENDING}")]
-    return sorted(file for file in files if _marked(file))
+    return sorted(file for file in files if _marked(file) == marked)
 
 
 def _marked(path: Path) -> bool:

@@ -28,8 +28,12 @@ def serve(
     paths: Sequence[Path],
     port: int | None = None,
     ready: Callable[[str, RunShelf], None] = lambda address, shelf: None,
+    budget: float | None = None,
 ) -> None:
-    """Serve runs until interrupted; `ready` gets the address. Raises NotARun, BadParameter."""
+    """Serve runs until interrupted; `ready` gets the address, `budget` is as of `app`.
+
+    Raises NotARun, BadParameter.
+    """
     try:
         import uvicorn
         import websockets  # noqa: F401
@@ -42,7 +46,7 @@ def serve(
     with closing(shelf), listening(port) as taken:
         ready(f"http://{HOST}:{taken.getsockname()[1]}/?token={token}", shelf)
         config = uvicorn.Config(
-            app(shelf, token),
+            app(shelf, token, budget),
             log_level="error",
             access_log=False,
             http="h11",
@@ -68,4 +72,4 @@ def listening(port: int | None, host: str = HOST) -> socket.socket:
     way = "give another --port, or 0 for any free one"
     if host != HOST:
         way += ", and a --host that is an address of this machine"
-    raise BadParameter(f"cannot listen at {host}, port {port}: {why}; {way}")
+    raise BadParameter(f"cannot listen at {host}, port {wanted}: {why}; {way}")

@@ -27,6 +27,9 @@ def draw(game: BattleRoyale, state: BattleRoyaleState, title: str) -> Drawing:
             pen.stroke(*positions[last], *positions[target], RED if state.hit[last] else SOFT, 4)
         outcome = "missed on purpose" if target < 0 else "hit" if state.hit[last] else "missed"
         pen.text(MIDDLE, MIDDLE - 8, f"{game.names()[last]}: {outcome}", 14, INK, "middle")
+    pen.text(6, 6, "%: how often it hits", 11, SOFT)
+    pen.text(6, 22, "grey: out", 11, SOFT)
+    pen.text(6, 38, "red line: hit", 11, SOFT)
     for seat, (x, y) in enumerate(positions):
         alive = bool(state.living[seat])
         pen.dot(x, y, radius, BLUE if alive else FAINT, BLUE if alive else SOFT)

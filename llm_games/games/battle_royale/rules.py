@@ -122,7 +122,7 @@ class BattleRoyale(Rulebook):
 
     def draws(self) -> Sequence[Draw]:
         shots = self.max_shots or ENDLESS
-        return (Draw("rolls", lambda n: n.integers(0, 100, shots).astype(np.int8), 0, 99),)
+        return (Draw("rolls", lambda n: n.integers(0, 100, shots).astype(np.int8), 0, 99, out=0),)
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> BattleRoyaleState:
         return self.first(BattleRoyaleState, batch, living=True, hit=bool, **chance)

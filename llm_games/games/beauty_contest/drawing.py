@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from llm_games.games.beauty_contest.rules import BeautyContest, BeautyContestState
 
 LEFT, LONG, GROUND = 30, 580, 240
+LEGEND = (GREEN, GREEN, "won"), (BLUE, BLUE, "did not"), (FAINT, ORANGE, "did not count")
 
 
 def draw(game: BeautyContest, state: BeautyContestState, title: str) -> Drawing:
@@ -26,6 +27,12 @@ def draw(game: BeautyContest, state: BeautyContestState, title: str) -> Drawing:
         value = low + (high - low) * part / 4
         pen.stroke(x_of(value), GROUND, x_of(value), GROUND + 6, SOFT, 1)
         pen.text(x_of(value), GROUND + 9, f"{value / game.unit:g}", 12, SOFT, "middle")
+    pen.text(LEFT + LONG, GROUND + 26, "number chosen", 12, SOFT, "right")
+    x = float(LEFT)
+    for color, rim, meaning in LEGEND:
+        pen.dot(x + 6, GROUND + 34, 5, color, rim)
+        pen.text(x + 16, GROUND + 26, meaning, 12, SOFT)
+        x += 34 + pen.length(meaning, 12)
     if not state.round:
         pen.text(LEFT, 14, "before round 1", 14)
         return pen

@@ -28,6 +28,7 @@ def draw(game: BertrandCompetition, state: BertrandState, title: str) -> Drawing
     step = (END - LEFT) / max(shown - 1, 1)
     caption = "profits " + ", ".join(f"{profit:.4g}" for profit in state.profits[:8])
     pen.text(LEFT, 12, caption if done else "before round 1", 14)
+    pen.text(LEFT - 6, TOP - 20, "price", 12, SOFT, "right")
     for value in np.linspace(low, high, 3):
         pen.stroke(LEFT, y(value), END, y(value), FAINT, 1)
         pen.text(LEFT - 6, y(value) - 7, f"{value:.4g}", 12, SOFT, "right")

@@ -287,6 +287,15 @@ class BudgetAuction(Rounds):
     def heading(self) -> str:
         return f"{self.title} ({self.price} price)"
 
+    def sold(self, previous_state: BudgetAuctionState, next_state: BudgetAuctionState) -> list[str]:
+        buyer = int(next_state.winner)
+        if buyer < 0:
+            return ["no sale"]
+        price, worth = (
+            plain(units / self.unit) for units in (next_state.price, next_state.valuations[buyer])
+        )
+        return [f"{self.names()[buyer]} wins for {price}, worth {worth} to it"]
+
     def spectacle(self, state: BudgetAuctionState) -> Seen:
         begun, winner = bool(state.round), int(state.winner)
         write = lambda units: [str(plain(x / self.unit)) for x in units.tolist()]

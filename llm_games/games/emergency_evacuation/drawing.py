@@ -130,6 +130,9 @@ def _panel(
         pen.dot(x + 6, y + 8, 6, COLORS[side])
         pen.text(x + 20, y, f"{side}: out {count}")
         y += LINE
+    pen.dot(x + 6, y + 8, 6, NOBODY)
+    pen.text(x + 20, y, "no exit chosen")
+    y += LINE
     pen.text(x + 2, y, "x", 15, HURT)
     pen.text(x + 20, y, "overtaken, cannot move")
     y += LINE + 8

@@ -374,7 +374,7 @@ class EmergencyEvacuation(Rulebook):
             Draw("start", self._starts, 0, self._scale),
             Draw("group", groups, 1, 4),
             *(Draw(name, attribute(name), -(10**6), 10**6) for name in people.NAMES),
-            *(Draw(name, key, 0, below, rows=self._rows) for name in lots),
+            *(Draw(name, key, 0, below, rows=self._rows, out=1) for name in lots),
         )
 
     def chance(

@@ -300,7 +300,7 @@ class EnglishAuction(Rulebook):
             Draw("order", order, 0, count - 1, distinct=True),
             Draw("values", values, 0, self._dearest),
             Draw("first", first, 0, seats - 1),
-            Draw("lots", lambda noise: noise.key, 0, np.nextafter(1, 0), rows=self._lots),
+            Draw("lots", lambda noise: noise.key, 0, np.nextafter(1, 0), rows=self._lots, out=0),
         )
 
     def _lots(self, keys: Array) -> Array:
@@ -644,6 +644,17 @@ class EnglishAuction(Rulebook):
 
     def item_at(self, state: EnglishAuctionState, index: Any) -> Item:
         return self.catalogue[int(state.order[index])]
+
+    def sold(
+        self, previous_state: EnglishAuctionState, next_state: EnglishAuctionState
+    ) -> list[str]:
+        sales = []
+        for index in range(int(previous_state.item), int(next_state.item)):
+            name, buyer = self.item_at(next_state, index).name, int(next_state.sold_to[index])
+            worth, price = int(next_state.values[buyer, index]), int(next_state.price[index])
+            sale = f"goes to {self.names()[buyer]} for {price}, worth {worth} to it"
+            sales.append(f"{name} {sale if buyer != NOBODY else 'is not sold'}")
+        return sales
 
     @property
     def payable(self) -> tuple[float, float]:

@@ -110,8 +110,8 @@ class SealedBidAuction(Rounds):
 
     def draws(self) -> Sequence[Draw]:
         return (
-            Draw("valuations", self._values, self.valuation_min, self.valuation_max),
-            Draw("lots", lambda noise: noise.random((self.rounds,)), 0, 1 - 2.0**-53),
+            Draw("valuations", self._values, self.valuation_min, self.valuation_max, out=1),
+            Draw("lots", lambda noise: noise.random((self.rounds,)), 0, 1 - 2.0**-53, out=0),
         )
 
     def _values(self, noise: Noise) -> Array:
@@ -213,6 +213,13 @@ class SealedBidAuction(Rounds):
     @property
     def heading(self) -> str:
         return f"{self.title} ({self.price} price)"
+
+    def sold(
+        self, previous_state: SealedBidAuctionState, next_state: SealedBidAuctionState
+    ) -> list[str]:
+        buyer, price = int(next_state.winner), next_state.price
+        worth = self.valuation(next_state, ago=1)[buyer]
+        return [f"{self.names()[buyer]} wins for {price}, worth {worth} to it"]
 
     def spectacle(self, state: SealedBidAuctionState) -> Seen:
         begun = bool(state.round)

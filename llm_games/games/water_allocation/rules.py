@@ -291,7 +291,7 @@ class WaterAllocation(Rulebook):
         low, top = self.supply_low, self.supply_top
         drawn = lambda noise: noise.integers(low, top, self.days, endpoint=True)
         supplies = drawn if self.supplies is None else fixed(self.supplies)
-        return (Draw("supplies", supplies, 0, self._most_water),)
+        return (Draw("supplies", supplies, 0, self._most_water, out=1),)
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> WaterAllocationState:
         money, hp = self.balance_start * self.unit, self.hp_start

@@ -1,32 +1,78 @@
 // The pages of an episode and of a decision: pictures by round, long texts in pieces.
 // Texts become text nodes, never markup.
 
+"use strict";
+{
 const figure = document.getElementById("picture");
 if (figure) {
-  const slider = figure.querySelector("input");
+  const slider = figure.querySelector("input"), speed = document.getElementById("speed");
+  const play = document.getElementById("play"), drawn = figure.querySelector(".drawn");
   const captions = () => [...document.querySelectorAll("#captions li")];
-  figure.querySelector("button").hidden = true; // what it does happens at once
+  for (const control of figure.querySelectorAll("[hidden]")) control.hidden = false;
+  figure.querySelector("[data-without-script]").hidden = true; // what it does happens at once
+  const frames = captions(), shapes = document.getElementById("shapes")?.content.firstChild.children;
+  /** Draw a picture of a page in a file: its size, and runs of the shapes that it is made of. */
+  const draw = ({ textContent, dataset }) => {
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    const [width, height, ...runs] = dataset.drawn.split(" ");
+    const set = { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": textContent };
+    for (const [name, value] of Object.entries(set)) svg.setAttribute(name, value);
+    for (const [first, last] of runs.map((run) => run.split("-").map(Number)))
+      for (let i = first; i <= last; i++) svg.append(shapes[i].cloneNode(true));
+    drawn.replaceChildren(svg);
+  };
   const show = () => {
-    const at = figure.dataset.at + slider.value;
-    figure.querySelector("source").srcset = `${at}?dark=1`;
-    figure.querySelector("img").src = at;
-    const words = captions()[slider.value]?.textContent ?? "";
-    figure.querySelector("img").alt = words;
-    figure.querySelector("figcaption").textContent = words;
+    const at = figure.dataset.at + slider.value, image = figure.querySelector("img");
+    const caption = (drawn ? frames : captions())[slider.value]?.textContent ?? "";
+    if (drawn) draw(frames[slider.value]);
+    else {
+      figure.querySelector("source").srcset = `${at}?dark=1`;
+      image.src = at;
+      image.alt = caption;
+    }
+    figure.querySelector("figcaption").textContent = caption;
     figure.querySelector("output").textContent = slider.value;
     mark();
   };
+  /** Of a crowd only the round of the picture is on the page, at the start the first. */
+  const shown = () => slider.value === "0" ? document.querySelector(".crowded")?.dataset.picture : slider.value;
   const mark = () => {
     for (const row of document.querySelectorAll("[data-picture]"))
-      row.classList.toggle("now", row.dataset.picture === slider.value);
+      if (row.matches(".crowded")) row.hidden = row.dataset.picture !== shown();
+      else row.classList.toggle("now", row.dataset.picture === slider.value);
   };
-  slider.addEventListener("input", show);
+  let timer = null;
+  const stop = () => {
+    clearInterval(timer);
+    timer = null;
+    play.textContent = "Play";
+  };
+  const forward = () => {
+    const image = figure.querySelector("img");
+    if (image && !image.complete) return; // the one before has not come yet
+    if (slider.value === slider.max) return stop();
+    slider.stepUp();
+    show();
+  };
+  const begin = () => {
+    clearInterval(timer);
+    timer = setInterval(forward, 1000 / Number(speed.value));
+    play.textContent = "Pause";
+  };
+  play.addEventListener("click", () => {
+    if (timer) return stop();
+    if (slider.value === slider.max) { slider.value = 0; show(); }
+    begin();
+  });
+  speed.addEventListener("change", () => timer && begin());
+  slider.addEventListener("input", () => { stop(); show(); });
   new MutationObserver(() => { // the episode has grown: follow it from its end
-    const last = String(captions().length - 1), follows = slider.value === slider.max;
-    if (slider.max === last) return mark();
+    const last = String(captions().length - 1), follows = slider.value === slider.max && last > 1;
+    if (slider.max === last || last < 0) return mark();
     slider.max = last;
     if (follows) { slider.value = last; show(); }
   }).observe(document.getElementById("main"), { childList: true });
+  if (drawn) show();
   mark();
 }
 
@@ -49,3 +95,4 @@ document.addEventListener("click", async ({ target }) => {
   }
   target.disabled = false;
 });
+}

@@ -8,7 +8,7 @@ const connection = document.getElementById("connection");
 // -- parts that are put in place of older ones ---------------------------------------------------
 
 /** Read a page of ours as a document; rejected where the server cannot be reached. */
-export function read(address) {
+function read(address) {
   return new Promise((found, failed) => {
     const request = new XMLHttpRequest();
     request.open("GET", address);
@@ -23,7 +23,7 @@ export function read(address) {
  * Put the parts of a page (`data-part`, each with an id) in place of those here; keep the focus,
  * the marks, and of a page that is `read again` what is being typed.
  */
-export function put(page, again = false) {
+function put(page, again = false) {
   const focus = document.activeElement?.id;
   const marked = new Set(all("[name=compare]:checked").map((one) => one.value));
   const typed = all("[data-part] input[type=number]").filter((one) => again && one.value !== one.defaultValue);
@@ -180,44 +180,6 @@ function marks() {
   const many = all("[name=compare]:checked").length;
   for (const button of all("[data-two]")) button.disabled = many !== 2;
 }
-
-// -- keys ----------------------------------------------------------------------------------------
-
-const dialog = document.getElementById("keys"), on = document.getElementById("keys-on");
-on.checked = localStorage.getItem("keys") !== "off";
-on.addEventListener("change", () => localStorage.setItem("keys", on.checked ? "on" : "off"));
-const help = document.getElementById("help");
-help.hidden = false;
-help.addEventListener("click", () => dialog.showModal());
-
-/** Go to the next row (`by` 1) or the one before (-1); beyond the ends to the page there. */
-function step(by) {
-  const rows = all("[data-row]");
-  const here = rows.findIndex((row) => row.contains(document.activeElement));
-  const next = here < 0 ? (by > 0 ? 0 : -1) : here + by;
-  const link = rows[next]?.querySelector("a");
-  if (link) { link.focus(); link.scrollIntoView({ block: "nearest" }); return; }
-  const page = document.querySelector(by > 0 ? "a[rel=next]" : "a[rel=prev]");
-  if (page) page.click();
-}
-
-const KEYS = {
-  j: () => step(1),
-  k: () => step(-1),
-  u: () => all(".crumbs a").at(-1)?.click(),
-  x: () => document.activeElement.closest("[data-row]")?.querySelector("[name=compare]")?.click(),
-  "/": () => document.querySelector("input[type=search]")?.focus(),
-  "?": () => dialog.showModal(),
-};
-document.addEventListener("keydown", (event) => {
-  const { key, target } = event;
-  const typing = target.matches("textarea, select, input:not([type=checkbox], [type=range])");
-  if (key === "Escape" && typing) { target.blur(); return; }
-  const modified = event.ctrlKey || event.metaKey || event.altKey;
-  if (typing || modified || dialog.open || !on.checked || !(key in KEYS)) return;
-  event.preventDefault();
-  KEYS[key]();
-});
 
 if (innerWidth < 860) for (const fold of all("details.folds")) fold.open = false;
 marks();
