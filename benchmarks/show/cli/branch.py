@@ -10,12 +10,10 @@ from typer import Context, Exit, Option
 
 from llm_games.benchmarks.show.cli import common
 from llm_games.benchmarks.show.cli import run as running
-from llm_games.benchmarks.show.cli.common import console, say, value, values_of
+from llm_games.benchmarks.show.cli.common import EXAMPLES, console, say, value, values_of
 
 if TYPE_CHECKING:
     from llm_games.benchmarks.run.plan import RunPlan
-
-EXAMPLES = {"--seat": "0=rational", "--set": "0.prompts=v2", "--move": "0=6.50", "--text": "0=..."}
 
 
 def branch(
@@ -132,7 +130,7 @@ def _settings(pairs: list[str] | None) -> dict[int, dict[str, Any]]:
     for name, setting in values_of("--set", pairs).items():
         seat, dot, key = name.partition(".")
         if not dot or not (seat.isascii() and seat.isdigit()):
-            form = f"write SEAT.NAME=VALUE, such as {EXAMPLES['--set']}"
+            form = "write SEAT.NAME=VALUE, such as 0.prompts=v2"
             raise ConfigError(f"--set {name}=...: {form}")
         settings.setdefault(int(seat), {})[key] = setting
     return settings
