@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Context, Exit, Option
 
 from llm_games.benchmarks.show.cli import common
 from llm_games.benchmarks.show.cli import run as running
 from llm_games.benchmarks.show.cli.common import EXAMPLES, console, say, value, values_of
-
-if TYPE_CHECKING:
-    from llm_games.benchmarks.run.plan import RunPlan
 
 
 def branch(
@@ -69,6 +66,7 @@ def branch(
     from llm_games.benchmarks.run.api import Results, branch_plan
     from llm_games.benchmarks.run.branch import Changes
     from llm_games.benchmarks.run.conduct import start
+    from llm_games.benchmarks.run.estimate import branch_estimate
 
     specs = _by_seat("--seat", values_of("--seat", players))
     changes = Changes(
@@ -85,7 +83,7 @@ def branch(
     costs = running.costs(context)
     plan, path = branch_plan(db, place, new_db, changes=changes, overrides=costs, own={})
     if dry_run:
-        plain = {"plan": plan.model_dump(), "estimate": _estimate(plan, path)}
+        plain = {"plan": plan.model_dump(), "estimate": branch_estimate(plan, path).plain()}
         print(json.dumps(plain, default=str))
         return
     running.carry_out(lambda: start(plan, path), path, plan, not no_cache, quiet or as_json)
@@ -98,19 +96,6 @@ def branch(
         console().print(branch_table(outcomes))
         say(f"recorded in {path}; every decision: llm-games view {path}")
     raise Exit(0)
-
-
-def _estimate(plan: RunPlan, path: Path) -> dict[str, Any]:
-    from llm_games.benchmarks.run.branch import Past
-    from llm_games.benchmarks.run.estimate import estimate
-    from llm_games.benchmarks.run.plan import players
-
-    unasked = plan.without_keys()
-    policies = players(unasked, unasked.shared(use_cache=False))
-    point = plan.games[0].branch
-    assert point is not None
-    [row] = estimate(unasked, policies, Past.of(path, point))
-    return row.plain()
 
 
 def _by_seat(flag: str, values: dict[str, Any]) -> dict[int, Any]:
