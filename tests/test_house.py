@@ -72,7 +72,8 @@ LAYERS = {
         "version errors files import_names key_values noise arrays promises game_rooms",
         "pictures charts",
         "loose_json answer_spans xml_calls schemas questions replies asides",
-        "facts normalisation rulebook rounds view words foreign_templates table table_batch",
+        "facts normalisation rulebook random_end rounds view words foreign_templates table "
+        "table_batch",
         "talk",
         "games",
         "codecs env",
