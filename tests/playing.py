@@ -16,6 +16,7 @@ from llm_games.codecs import ACTIONS
 from llm_games.game_rooms import ROOMS
 from llm_games.noise import Noise
 from llm_games.questions import MISSING
+from llm_games.registry import game_class
 
 NAMES = sorted(ROOMS)
 SIMULTANEOUS = [name for name in NAMES if not llm_games.rules(name).turns]
@@ -36,6 +37,12 @@ def cases(game):
     """
     module = f"{ROOMS[game].rules.partition(':')[0].removesuffix('.rules')}.cases"
     return import_module(module) if find_spec(module) else None
+
+
+def three(game):
+    """Return the setting of three players, none where a game is always for two."""
+    few = game_class(game).__dataclass_fields__["players"].metadata["high"]
+    return {} if few == 2 else {"players": 3}
 
 
 def by_game(name, default):
