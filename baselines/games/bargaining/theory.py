@@ -108,7 +108,7 @@ def deviation(game: Any, record: Steps) -> Measured:
     mine = (game.pie - offer) * of_seat("worth", proposer)
     accepted = offer * of_seat("worth", other)
     if game.at_once:
-        named = np.where(proposer == 0, *record["actions"][::-1])
+        named: Array = np.where(proposer == 0, *record["actions"][::-1])
         far = (far + np.abs(named - table(game, "least")[opener, period]) / game.pie) / 2
         without = of_seat("rejected", proposer), of_seat("rejected", other)
         of_offer, of_answer = _regrets_at_once(game.pie, offer, named, without)

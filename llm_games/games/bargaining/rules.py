@@ -80,9 +80,9 @@ class Bargaining(Rulebook):
 
     at_once = property(lambda self: self.method == "strategy")  # both name a number
     last_answer = property(lambda self: ACCEPT if self.outside is None else LEAVE)
-    picks = property(lambda self: 1 < self.pie < 256)  # type: ignore[assignment]
-    payable = property(lambda self: (0.0, float(self.pie)))  # type: ignore[assignment]
-    seats_differ = "one seat proposes first"  # type: ignore[assignment]
+    picks = property(lambda self: 1 < self.pie < 256)
+    payable = property(lambda self: (0.0, float(self.pie)))
+    seats_differ = "one seat proposes first"
 
     def check(self) -> None:
         check_choice("first", self.first, (0, 1, "drawn"))
@@ -194,7 +194,10 @@ class Bargaining(Rulebook):
         last |= self._parts(int(state.offer) if mine or not self.at_once else NONE)
         last["least"] = int(state.least) if self.at_once and not mine else None
         last["payoff"] = float(self.payoffs(state)[seat]) if state.over else None
-        knowledge = {"phase": self._key(state, seat), "last": last if done else None}
+        knowledge: dict[str, Any] = {
+            "phase": self._key(state, seat),
+            "last": last if done else None,
+        }
         knowledge |= {"period": None, "factor": None, "other_factor": None}
         if self.periods > 1:
             last["period"], knowledge["period"] = done, min(done + 1, self.periods)
