@@ -217,7 +217,13 @@ def parameters(name):
     missed = {f.name for f in dataclasses.fields(game)} - {at[0][0] for at in tried if len(at) == 2}
     missed -= {f.name for f in dataclasses.fields(game) if f.metadata["hidden"] is True}
     missed -= {drawn for room, drawn in DRAWN if room == name}
+    missed -= {f.name for f in dataclasses.fields(game) if f.name == "players" and only(f)}
     return count, found + silent + [f"nothing was tried for {name}" for name in sorted(missed)]
+
+
+def only(parameter):
+    """Tell whether a parameter has a single value."""
+    return parameter.metadata["low"] == parameter.metadata["high"] is not None
 
 
 def pays(changed, game, states):
@@ -698,6 +704,22 @@ def points(game, steps):
     return [score(coins) if seat >= out else 0 for seat, coins in enumerate(plan)]
 
 
+def claims(game, steps):
+    for one, other in (step.record["actions"].tolist() for step in steps):
+        sign = (other > one) - (other < one)
+        yield [min(one, other) + sign * game.reward, min(one, other) - sign * game.reward]
+
+
+def requests(game, steps):
+    for one, other in (step.record["actions"].tolist() for step in steps):
+        yield [one + game.bonus * (one + 1 == other), other + game.bonus * (other + 1 == one)]
+
+
+def efforts(game, steps):
+    for chosen in (step.record["actions"].tolist() for step in steps):
+        yield [game.benefit * min(chosen) - game.cost * own + game.base for own in chosen]
+
+
 TOTAL = "Your goal is the highest total of {} over all {}."
 ORDER = "Your goals, the most important first: {}, others overboard."
 NAMED = {
@@ -720,6 +742,8 @@ NAMED = {
         TOTAL.format("profits", "items"): auction(lambda value, price: value - price),
         "Your goal is to win as many items as possible.": auction(lambda value, price: 1),
     },
+    "minimum_effort": {TOTAL.format("points", "rounds"): summed(efforts)},
+    "money_request": {TOTAL.format("points", "rounds"): summed(requests)},
     "pirate_game": {
         ORDER.format("coins, survival"): lambda game, steps: chests(game, steps)[1],
         ORDER.format("survival, coins"): points,
@@ -729,6 +753,7 @@ NAMED = {
         "Your goal is to hold as many tokens as possible at the end.": held,
     },
     "sealed_bid_auction": {TOTAL.format("profits", "rounds"): summed(sealed)},
+    "travelers_dilemma": {TOTAL.format("points", "rounds"): summed(claims)},
     "water_allocation": {"Your goal is to be alive after the last day.": survivors},
 }
 PAID = by_game("PAID", [])

@@ -109,9 +109,8 @@ def welfare(game: Any, steps: Steps) -> Parts:
     rounds, low, high = requests.shape[-1], 2 * game.low, 2 * game.high
     best, highest = max(high, high - 1 + game.bonus), np.nan
     if game.high - game.low < MOST_ACTIONS:
-        table = payoff_table(game).sum(axis=0)
-        found = [np.array(profile, np.float64) for profile in equilibria(game)]
-        highest = max(float(row @ table @ column) for row, column in found)
+        table, found = payoff_table(game).sum(axis=0).astype(object), equilibria(game)
+        highest = float(max(np.array(row) @ table @ np.array(column) for row, column in found))
     total = game.paid(requests, requests[::-1]).sum(axis=(0, -1))
     return total, *(rounds * value for value in (low, best, high, highest))
 

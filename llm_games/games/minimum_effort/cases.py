@@ -6,7 +6,7 @@ SETTINGS = [
 ]
 QUICK = {"players": 3, "rounds": 4}
 FIXED = "5"
-COARSE = {"players": 3, "high": 3, "rounds": 2}
+COARSE = lambda settings: {"players": 2} if "low" in settings else {"players": 3, "high": 3}
 TOLD = {
     "players": [7],
     "rounds": [3],
@@ -14,8 +14,8 @@ TOLD = {
     "low": [3],
     "high": [33],
     "benefit": [21, "7/3"],
-    "cost": [11, 0, "1/3"],
-    "base": [0, 61, -5],
+    "cost": [11, "1/3"],
+    "base": [61],
 }
 PAID = [{"players": 3, "rounds": 3, "benefit": "7/3", "cost": "1/2", "base": "1/7"}]
 ONES = [{"players": 2, "low": 0, "high": 1, "benefit": 1, "cost": 1, "base": 1, "rounds": 1}]

@@ -3,7 +3,7 @@
 SETTINGS = [{"rounds": 5, "high": 14, "bonus": 3}, {"continuation": "3/4"}]
 QUICK = {"rounds": 4}
 FIXED = "17"
-COARSE = {"high": 14, "rounds": 2}
+COARSE = lambda settings: {"high": 14}
 TOLD = {"rounds": [3], "continuation": ["2/3"], "low": [7], "high": [33], "bonus": [13]}
 ONES = [{"low": 0, "high": 1, "bonus": 1}]
 DRAWN = {"low": [0, 1, 2, 11], "high": [12, 13, 17, 20], "bonus": [0, 1, 2, 5, 20, 50]}

@@ -6,7 +6,7 @@ SETTINGS = [
 ]
 QUICK = {"rounds": 4}
 FIXED = "91"
-COARSE = {"high": 6, "rounds": 2}
+COARSE = lambda settings: {"low": 2, "high": 6}
 TOLD = {
     "rounds": [3],
     "continuation": ["2/3"],
