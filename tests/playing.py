@@ -16,7 +16,6 @@ from llm_games.codecs import ACTIONS
 from llm_games.game_rooms import ROOMS
 from llm_games.noise import Noise
 from llm_games.questions import MISSING
-from llm_games.registry import game_class
 
 NAMES = sorted(ROOMS)
 SIMULTANEOUS = [name for name in NAMES if not llm_games.rules(name).turns]
@@ -39,12 +38,6 @@ def cases(game):
     return import_module(module) if find_spec(module) else None
 
 
-def three(game):
-    """Return the setting of three players, none where a game is always for two."""
-    few = game_class(game).__dataclass_fields__["players"].metadata["high"]
-    return {} if few == 2 else {"players": 3}
-
-
 def by_game(name, default):
     """Return what each game's cases say under a name, or the default."""
     return {game: getattr(cases(game), name, default) for game in NAMES}
@@ -60,6 +53,17 @@ def rows(name):
 
 
 SMALL, QUICK = by_game("SMALL", {}), by_game("QUICK", {})
+
+
+def of_three(name):
+    """Return the parameter of a table of three; none for games of two."""
+    try:
+        llm_games.rules(name, players=3)
+    except llm_games.BadParameter:
+        return {}
+    return {"players": 3}
+
+
 # Every game at its defaults, and in the modes whose spaces, masks or reports differ.
 SETTINGS: list[tuple[str, dict]] = [*SMALL.items(), *rows("SETTINGS")]
 # Every setting once, and every kind of actions once a game; the observation modes take turns.

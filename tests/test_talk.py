@@ -12,7 +12,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.test import api_test, parallel_api_test
-from playing import NAMES, each_row, equal, legal_actions, three
+from playing import NAMES, each_row, equal, legal_actions, of_three
 from test_vector_env import alike, pair, play_both
 
 import llm_games as lg
@@ -190,7 +190,7 @@ def test_e_length():
 @each_row("name", NAMES)
 def test_f_the_same_game_with_and_without_talk(name):
     """All states, chance and payoffs of a game whose players ignore what they say."""
-    few = three(name) if name != "emergency_evacuation" else {"players": 12}
+    few = {"players": 3} if name != "emergency_evacuation" else {"players": 12}
     silent, table = Table(lg.rules(name, **few)), Table(lg.rules(name, talk_turns=2, **few))
     for one in (silent, table):
         one.reset(7)
@@ -545,8 +545,8 @@ KINDS = ["index", "unit", "rules", "text", {"player_0": "text"}]
 
 
 def conform(name, talk, kind, cycles=12):
-    few = {"players": 12} if name == "emergency_evacuation" else three(name)
-    more = few | {"max_cycles": 2, "talk": talk}
+    many = {"players": 12} if name == "emergency_evacuation" else of_three(name)
+    more = {**many, "max_cycles": 2, "talk": talk}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what they print about spaces
         numeric = lg.make(name, form="aec", actions=kind, obs_mode="numeric", **more)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from playing import NAMES, SETTINGS, by_game, each_row, equal, legal_actions, rows, sampled, three
+from playing import NAMES, SETTINGS, by_game, each_row, equal, legal_actions, rows, sampled
 
 import llm_games
 from llm_games import game_rooms as rooms
@@ -220,9 +220,14 @@ def parameters(name):
     )
     missed = {f.name for f in dataclasses.fields(game)} - {at[0][0] for at in tried if len(at) == 2}
     missed -= {f.name for f in dataclasses.fields(game) if f.metadata["hidden"] is True}
-    missed -= set() if three(name) else {"players"}
     missed -= {drawn for room, drawn in DRAWN if room == name}
+    missed -= {f.name for f in dataclasses.fields(game) if f.name == "players" and only(f)}
     return count, found + silent + [f"nothing was tried for {name}" for name in sorted(missed)]
+
+
+def only(parameter):
+    """Tell whether a parameter has a single value."""
+    return parameter.metadata["low"] == parameter.metadata["high"] is not None
 
 
 def pays(changed, game, states):
@@ -703,9 +708,39 @@ def points(game, steps):
     return [score(coins) if seat >= out else 0 for seat, coins in enumerate(plan)]
 
 
+def claims(game, steps):
+    for one, other in (step.record["actions"].tolist() for step in steps):
+        sign = (other > one) - (other < one)
+        yield [min(one, other) + sign * game.reward, min(one, other) - sign * game.reward]
+
+
+def requests(game, steps):
+    for one, other in (step.record["actions"].tolist() for step in steps):
+        yield [one + game.bonus * (one + 1 == other), other + game.bonus * (other + 1 == one)]
+
+
+def bargained(game, steps):
+    """Return what the last step settled: an accepted offer, what leaving brings, or a breakdown."""
+    record = steps[-1].record
+    proposer, answer = int(record["proposer"]), int(record["answer"])
+    shares = [int(record["offer"])] * 2
+    shares[proposer] = game.pie - shares[proposer]
+    if answer == 0:
+        return [Fraction(amount) for amount in game.breakdown]
+    amounts = shares if answer == 1 else game.outside
+    worth = [factor ** (int(record["period"]) - 1) for factor in game.discount]
+    return [amount * w for amount, w in zip(amounts, worth, strict=True)]
+
+
+def efforts(game, steps):
+    for chosen in (step.record["actions"].tolist() for step in steps):
+        yield [game.benefit * min(chosen) - game.cost * own + game.base for own in chosen]
+
+
 TOTAL = "Your goal is the highest total of {} over all {}."
 ORDER = "Your goals, the most important first: {}, others overboard."
 NAMED = {
+    "bargaining": {"Your goal is the highest total of points over the game.": bargained},
     "battle_royale": {
         "Your goal is to be the last player left.": alone,
         "Your goal is the largest part of the win: the fewer players are left with you at the end, "
@@ -725,6 +760,8 @@ NAMED = {
         TOTAL.format("profits", "items"): auction(lambda value, price: value - price),
         "Your goal is to win as many items as possible.": auction(lambda value, price: 1),
     },
+    "minimum_effort": {TOTAL.format("points", "rounds"): summed(efforts)},
+    "money_request": {TOTAL.format("points", "rounds"): summed(requests)},
     "pirate_game": {
         ORDER.format("coins, survival"): lambda game, steps: chests(game, steps)[1],
         ORDER.format("survival, coins"): points,
@@ -734,6 +771,7 @@ NAMED = {
         "Your goal is to hold as many tokens as possible at the end.": held,
     },
     "sealed_bid_auction": {TOTAL.format("profits", "rounds"): summed(sealed)},
+    "travelers_dilemma": {TOTAL.format("points", "rounds"): summed(claims)},
     "water_allocation": {"Your goal is to be alive after the last day.": survivors},
 }
 PAID = by_game("PAID", [])

@@ -80,7 +80,7 @@ class Bargaining(Rulebook):
 
     at_once = property(lambda self: self.method == "strategy")  # both name a number
     last_answer = property(lambda self: ACCEPT if self.outside is None else LEAVE)
-    picks = property(lambda self: 1 < self.pie < 256)
+    picks = property(lambda self: self.pie < 256)
     payable = property(lambda self: (0.0, float(self.pie)))
     seats_differ = "one seat proposes first"
 
@@ -90,10 +90,9 @@ class Bargaining(Rulebook):
             raise BadParameter(f"outside, breakdown must be at most {self.pie}, got {amount}")
         long = self.periods > 1 or self.outside is not None
         if self.at_once + (not self.veto) + long > 1:
-            raise BadParameter(
-                "method='strategy', veto=False, and more periods than 1 or outside exclude one "
-                f"another, got {self.method!r}, {self.veto}, {self.periods} and {self.outside}"
-            )
+            found = f"got {self.method!r}, {self.veto}, {self.periods}, {self.outside}"
+            several = "method='strategy', veto=False, and periods above 1 or outside"
+            raise BadParameter(f"{several} exclude one another, {found}; leave others out")
 
     @property
     def largest(self) -> int:
@@ -194,11 +193,8 @@ class Bargaining(Rulebook):
         last |= self._parts(int(state.offer) if mine or not self.at_once else NONE)
         last["least"] = int(state.least) if self.at_once and not mine else None
         last["payoff"] = float(self.payoffs(state)[seat]) if state.over else None
-        knowledge: dict[str, Any] = {
-            "phase": self._key(state, seat),
-            "last": last if done else None,
-        }
-        knowledge |= {"period": None, "factor": None, "other_factor": None}
+        knowledge: dict[str, Any] = dict.fromkeys(("period", "factor", "other_factor"))
+        knowledge |= {"phase": self._key(state, seat), "last": last if done else None}
         if self.periods > 1:
             last["period"], knowledge["period"] = done, min(done + 1, self.periods)
         if self.discount != (1, 1):
