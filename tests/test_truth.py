@@ -60,6 +60,7 @@ OTHER = {
     "layout": ["hall"],
     "interval": [5],
     "discount": ["1/3"],
+    "endowment": [(7, 3)],
     "outside": [(3, 4)],
     "breakdown": [(4, 3)],
     "first": [1, "drawn"],
@@ -732,6 +733,14 @@ def bargained(game, steps):
     return [amount * w for amount, w in zip(amounts, worth, strict=True)]
 
 
+def entrusted(game, steps):
+    first, second = game.endowment
+    for record in (step.record for step in steps if step.record["returning"]):
+        sent, returned = int(record["sent"]), int(record["returned"])
+        pay = [first - sent + returned, second + game.multiplier * sent - returned]
+        yield pay[::-1] if record["investor"] else pay
+
+
 def efforts(game, steps):
     for chosen in (step.record["actions"].tolist() for step in steps):
         yield [game.benefit * min(chosen) - game.cost * own + game.base for own in chosen]
@@ -771,6 +780,7 @@ NAMED = {
         "Your goal is to hold as many tokens as possible at the end.": held,
     },
     "sealed_bid_auction": {TOTAL.format("profits", "rounds"): summed(sealed)},
+    "trust_game": {TOTAL.format("points", "rounds"): summed(entrusted)},
     "travelers_dilemma": {TOTAL.format("points", "rounds"): summed(claims)},
     "water_allocation": {"Your goal is to be alive after the last day.": survivors},
 }

@@ -108,7 +108,8 @@ def deviation(game: Any, record: Steps) -> Measured:
     mine = (game.pie - offer) * of_seat("worth", proposer)
     accepted = offer * of_seat("worth", other)
     if game.at_once:
-        named: Array = np.where(proposer == 0, *record["actions"][::-1])
+        first, second = record["actions"]
+        named: Array = np.where(proposer == 0, second, first)
         far = (far + np.abs(named - table(game, "least")[opener, period]) / game.pie) / 2
         without = of_seat("rejected", proposer), of_seat("rejected", other)
         of_offer, of_answer = _regrets_at_once(game.pie, offer, named, without)
