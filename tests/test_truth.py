@@ -65,7 +65,7 @@ OTHER = {
     "breakdown": [(4, 3)],
     "first": [1, "drawn"],
     "hit_rates": [(10, 20, 40)],
-    "items": ["items_3", (("Lamp", 3, 7), ("Chair", 0, 4))],
+    "items": ["items_3", ("pen", "cup", "key"), (("Lamp", 3, 7), ("Chair", 0, 4))],
     "item_order": ["shuffled", "late"],
     "private_values": [((5, 6), (7, 8))],
     "first_bidder": [1],
@@ -80,7 +80,10 @@ OTHER = {
     "supplies": [lambda game: (game.supply_low,) * game.days],
 }
 NUMBERS = {"history"}  # parameters of what is told in numbers alone
-DRAWN = {("beauty_contest", "personas")}  # what came of them is told, see test_shall_we_talk
+DRAWN = {
+    ("beauty_contest", "personas"),
+    ("deal_or_no_deal", "scenario"),
+}  # what came of them is told, see test_shall_we_talk
 WORDS = {"bids", "bids_and_private"}  # values of `reveal` in another game
 
 
@@ -733,6 +736,30 @@ def bargained(game, steps):
     return [amount * w for amount, w in zip(amounts, worth, strict=True)]
 
 
+def dealt(game, steps):
+    """Return what the accepted offer, or two claims that are all there is, bring to both."""
+    record = steps[-1].record
+    counts, *values = game.table[int(record["scenario"])].tolist()
+
+    def digits(code):
+        return [code // 5**k % 5 for k in reversed(range(len(counts)))]
+
+    if game.at_once:
+        parts = [digits(int(code)) for code in steps[-1].after.own.tolist()]
+    else:
+        accepted = [int(a) == 5 ** len(counts) for a in record["actions"].tolist()]
+        if not any(accepted):
+            return [Fraction(0)] * 2
+        offer = digits(int(record["standing"]))
+        rest = [n - k for n, k in zip(counts, offer, strict=True)]
+        parts = [rest if accepts else offer for accepts in accepted]
+    if [sum(pieces) for pieces in zip(*parts, strict=True)] != counts:
+        return [Fraction(0)] * 2
+    factor = game.discount ** max(0, len(steps) - 2)
+    pairs = zip(values, parts, strict=True)
+    return [sum(v * k for v, k in zip(row, part, strict=True)) * factor for row, part in pairs]
+
+
 def entrusted(game, steps):
     first, second = game.endowment
     for record in (step.record for step in steps if step.record["returning"]):
@@ -761,6 +788,7 @@ NAMED = {
     },
     "bertrand_competition": {TOTAL.format("profits", "rounds"): summed(markets)},
     "budget_auction": {TOTAL.format("gains in assets", "rounds"): summed(assets)},
+    "deal_or_no_deal": {"Your goal is the highest total of points over the game.": dealt},
     "diners_dilemma": {TOTAL.format("points", "rounds"): summed(dinners)},
     "divide_dollar": {TOTAL.format("coins", "rounds"): summed(coins)},
     "el_farol_bar": {TOTAL.format("points", "rounds"): summed(nights)},

@@ -35,7 +35,7 @@ BAD_PARAMETERS = [
     ({"continuation": "3/4", "rounds": 72}, "rounds must be at least 73"),
 ]
 REPLY_KEY = "sent"
-REPLIES = [
+REPLIES: list[tuple[dict[str, int], object, object]] = [
     ({}, 5, 5),
     ({}, "5 points", 5),
     ({}, 11, "range"),
