@@ -69,7 +69,7 @@ def law_means(kinds: int) -> LawMeans:
     return LawMeans(Fraction(joint, count), Fraction(least, count), Fraction(equal, count))
 
 
-class Move(NamedTuple):
+class PerfectMove(NamedTuple):
     """Perfect play of a move: the division that its maker offers, and what both then get.
 
     `codes` are what the maker takes; `payoffs` are the maker's and the other's if nothing was
@@ -82,9 +82,11 @@ class Move(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def perfect(scenario: Scenario, first: int, moves: int, discount: Fraction) -> tuple[Move, ...]:
+def perfect(
+    scenario: Scenario, first: int, moves: int, discount: Fraction
+) -> tuple[PerfectMove, ...]:
     """Return perfect play of each move where all values are known."""
-    found: list[Move] = []
+    found: list[PerfectMove] = []
     later = (Fraction(0), Fraction(0))  # of the next maker and the other
     for number in range(moves, 0, -1):
         maker = (first + number - 1) % 2
@@ -96,7 +98,7 @@ def perfect(scenario: Scenario, first: int, moves: int, discount: Fraction) -> t
             offers.append((mine * factor, theirs * factor) if accepted else later[::-1])
         best = max(range(len(offers)), key=lambda i: (offers[i], -i))
         later = offers[best]
-        found.append(Move(int(own.codes[best]), later, tuple(offers)))
+        found.append(PerfectMove(int(own.codes[best]), later, tuple(offers)))
     return tuple(reversed(found))
 
 
@@ -104,7 +106,7 @@ def rows_of(game: Any, index: int) -> Scenario:
     return tuple(map(tuple, game.table[index].tolist()))
 
 
-def plan(game: Any, index: int) -> tuple[Move, ...]:
+def plan(game: Any, index: int) -> tuple[PerfectMove, ...]:
     return perfect(rows_of(game, index), game.first, game.moves, game.discount)
 
 
