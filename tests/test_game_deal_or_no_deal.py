@@ -1,5 +1,6 @@
 """Deal or no deal: worked examples, the law, perfect offers, what nobody may know, players."""
 
+import re
 from fractions import Fraction as F
 from functools import cache
 
@@ -281,3 +282,32 @@ def test_measures_of_some_plays():
 def test_the_dialogue_preset_talks_before_the_claims():
     game = lg.rules("deal_or_no_deal", preset="dialogue")
     assert (game.talk.turns, game.talk.order, game.core.protocol) == (5, "fixed", "claims")
+
+
+@each_row("discount", ["1", "9/10"])
+def test_payoffs_are_those_of_open_spiel(discount):
+    """A second opinion, where it is installed: an offer there is what its maker takes, too."""
+    pyspiel = pytest.importorskip("pyspiel")
+    theirs = pyspiel.load_game(f"bargaining(max_turns=6,discount={float(F(discount))})")
+    allowed = {tuple(map(tuple, rows)) for rows in law(3).tolist()}
+    rng, compared = np.random.default_rng(8), 0
+    for number in range(60):
+        state = theirs.new_initial_state()
+        state.apply_action(int(rng.integers(len(state.legal_actions()))))
+        lines = re.findall(r"\w+: (\d+), \w+: (\d+), \w+: (\d+)", str(state))
+        scenario = tuple(tuple(map(int, line)) for line in lines[:3])
+        if scenario not in allowed:  # there are 5 pieces of a kind in some
+            continue
+        table = Table(deal(scenario=scenario, discount=discount, moves=6))
+        table.reset(number)
+        while not state.is_terminal():
+            chosen = int(rng.choice(state.legal_actions()))
+            pieces = re.findall(r"\d+", state.action_to_string(chosen))
+            [seat] = table.sight.asked
+            assert seat == state.current_player()
+            rewards = table.step({seat: code(" ".join(pieces)) if pieces else ACCEPT}).rewards
+            state.apply_action(chosen)
+            assert bool(table.state.over) == state.is_terminal()
+        assert rewards.tolist() == pytest.approx(state.returns())
+        compared += 1
+    assert compared > 30
