@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, PerPlayer, PerTable, at
+from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, count_of, each_of, factor_of, fixed, param
 from llm_games.questions import MISSING, MONEY, Choice, Question, integer
@@ -165,6 +165,8 @@ class Bargaining(Rulebook):
 
     def payoffs(self, state: BargainingState) -> PerPlayer:
         """Return what is paid at the end, float64 ``(players, *batch)``; 0 until then."""
+        if not any_true(state.over):  # a short way
+            return np.zeros((self.players, *state.round.shape))
         above, below = self._powers[:, :, np.clip(state.round, 1, self.periods) - 1]
         share = np.where(self.proposes(state, ago=1), self.pie - state.offer, state.offer)
         breakdown, outside = (self.each(row, state.round.shape) for row in self._without)

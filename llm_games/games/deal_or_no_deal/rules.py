@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, PerPlayer, PerTable, at, of_seats
+from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at, of_seats
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, factor_of, fixed, param
 from llm_games.games.deal_or_no_deal import divisions
@@ -215,6 +215,8 @@ class DealOrNoDeal(Rulebook):
 
     def payoffs(self, state: DealOrNoDealState) -> PerPlayer:
         """Return what is paid at the end, float64 ``(players, *batch)``; 0 until then."""
+        if not any_true(state.over):  # a short way
+            return np.zeros(state.own.shape)
         everything = divisions.code_of(self.counts(state))
         if self.at_once:
             taken = divisions.taken_of(np.maximum(state.own, 0), len(self.items))
