@@ -98,7 +98,8 @@ def memory_one(rule: Memory, view: View, noise: Noise) -> Array:
 def generous_tit_for_tat(*given: Any) -> Array:
     """Take a view and noise, perhaps after a chance to forgive; else it is the most that holds."""
     *chance, view, noise = given
-    share = chance[0] if chance else Dilemma.of(view.game).generosity
+    share = chance[0] if chance else None
+    share = Dilemma.of(view.game).generosity if share is None else share
     return memory_one(generous(share), view, noise)
 
 
@@ -112,6 +113,10 @@ def _chance(name: str, value: str) -> Fraction:
     with suppress(BadParameter):
         return ratio_of(name, value, 0, 1)
     raise BadParameter(f"{name} needs chances from 0 to 1, as in 1/3 or 0.9, got {value!r}")
+
+
+def _forgiven(value: str) -> Fraction | None:
+    return _chance("generous", value) if value else None
 
 
 def _memory(value: str) -> Memory:
@@ -287,7 +292,7 @@ PLAYERS = Players(
             "what the other did last, but forgives with a chance",
             value="<chance>",
             valued="how often it forgives",
-            read=partial(_chance, "generous"),
+            read=_forgiven,
         ),
         "memory_one": _dilemma(
             memory_one,

@@ -11,8 +11,6 @@ from llm_games.facts import Fact
 if TYPE_CHECKING:
     from llm_games.games.matrix_game.rules import MatrixGame
 
-REMEMBERED = 3  # rounds that rule players look back on
-
 
 def all_facts(game: MatrixGame) -> dict[str, Fact]:
     """Return all that a seat can know of past rounds, by name."""
@@ -34,7 +32,7 @@ def all_facts(game: MatrixGame) -> dict[str, Fact]:
     if game.tells_each:
         del facts["first"]
         for ago, name in enumerate(("seen", "before", "earlier")):
-            told = lambda s, ago=ago: by_observer(s.seen[ago])
+            told = lambda s, name=name: by_observer(getattr(s, name))
             meaning = f"action of seat {{}} as seen, {ago + 1} rounds ago"
             facts[name] = Fact(name, told, 0, high, meaning, True)
         for seat in range(game.players):

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from llm_games.games.matrix_game.action_labels import MEANINGLESS
+from llm_games.games.matrix_game.matrix_readings import MEANINGLESS
 
 if TYPE_CHECKING:
     from llm_games.games.matrix_game.rules import MatrixGame, MatrixState
+    from llm_games.rulebook import Array
 
 
 def label(game: MatrixGame, state: MatrixState | None, seat: int) -> Sequence[str]:
@@ -69,7 +70,7 @@ def tell(game: MatrixGame, state: MatrixState, seat: int) -> dict[str, Any]:
     if played and len(names) > 1:
         told["last"] = _past(game, state, seat, names)
     if played > 1 and "before" in names:
-        told["before"] = {"round": played - 1} | _seen(game, state, seat, 1)
+        told["before"] = {"round": played - 1} | _seen(game, state.before, seat, state)
     return told
 
 
@@ -81,12 +82,12 @@ def _past(game: MatrixGame, state: MatrixState, seat: int, names: Sequence[str])
         past["payoff"] = game.given.value(game.given.paid(state.actions)[seat])
     if "first" in names:
         past |= {"first": label(game, state, seat)[0], "count": int((state.actions == 0).sum())}
-    return past | _seen(game, state, seat, 0) if "seen" in names else past
+    return past | _seen(game, state.seen, seat, state) if "seen" in names else past
 
 
-def _seen(game: MatrixGame, state: MatrixState, viewer: int, ago: int) -> dict[str, Any]:
+def _seen(game: MatrixGame, by_observer: Array, viewer: int, state: MatrixState) -> dict[str, Any]:
     """Return what a seat saw in a round."""
-    seen = state.seen[ago, viewer if game.sees_wrong else 0].tolist()
+    seen = by_observer[viewer if game.sees_wrong else 0].tolist()
     words = [label(game, state, seat)[action] for seat, action in enumerate(seen)]
     others = [seat for seat in range(game.players) if seat != viewer]
     told = [{"name": name_of(game, seat), "label": words[seat]} for seat in others]

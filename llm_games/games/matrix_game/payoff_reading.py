@@ -52,7 +52,10 @@ class Payoffs:
     def paid(self, actions: PerPlayer) -> PerPlayer:
         """Return what these actions are paid, in units."""
         if not self.by_count:
-            return self.units[(slice(None), *actions)]
+            cell = actions[0]
+            for count, action in zip(self.actions[1:], actions[1:], strict=True):
+                cell = cell * count + action
+            return self.units.reshape(len(self.units), -1).take(cell, axis=1)
         first = actions == 0
         return self.units[actions, first.sum(axis=0) - first]
 

@@ -13,10 +13,15 @@ import numpy as np
 
 from llm_games.arrays import at, tall
 from llm_games.errors import BadParameter
-from llm_games.facts import Draw, Fact, param, ratio_of
-from llm_games.games.matrix_game.action_labels import MEANINGLESS, labels_of
+from llm_games.facts import Draw, Fact, param
 from llm_games.games.matrix_game.game_presets import PRESETS
-from llm_games.games.matrix_game.matrix_facts import REMEMBERED, all_facts
+from llm_games.games.matrix_game.matrix_facts import all_facts
+from llm_games.games.matrix_game.matrix_readings import (
+    MEANINGLESS,
+    called_of,
+    labels_of,
+    noise_of,
+)
 from llm_games.games.matrix_game.matrix_words import label, scene, shown, tell
 from llm_games.games.matrix_game.payoff_reading import (
     PRISONERS_DILEMMA,
@@ -25,7 +30,6 @@ from llm_games.games.matrix_game.payoff_reading import (
     rows_by_count,
     table_of,
 )
-from llm_games.noise import Noise
 from llm_games.questions import Choice
 from llm_games.rounds import OpenRounds, OpenState, Paid, Seen
 from llm_games.rulebook import Array, Chance, Goal, PerPlayer
@@ -33,34 +37,18 @@ from llm_games.rulebook import Array, Chance, Goal, PerPlayer
 FEW, MANY = 6, 1000  # players that are told one by one, and those of games by count
 
 
-def _noise(name: str, value: Any) -> Fraction:
-    share = ratio_of(name, value, 0, 1)
-    if share == 1:
-        raise BadParameter(f"{name} must be a ratio of at least 0 and below 1, got {value!r}")
-    return share
-
-
-def _called(name: str, value: Any) -> str:
-    if (
-        not isinstance(value, str)
-        or not value.strip()
-        or len(value) > 60
-        or not value.isprintable()
-    ):
-        raise BadParameter(f"{name} must be a name of 1 to 60 letters, got {value!r}")
-    return value
-
-
 @dataclass(frozen=True)
 class MatrixState(OpenState):
     """The last round's actions as played, and what was seen of all rounds.
 
-    `seen` is ``(rounds, observers, players, *batch)``, the last round first, `counts` ``(observers,
-    players, actions, *batch)``; observers are one where all see the same. `earned` counts in units.
+    What was `seen` in it, `before` and `earlier` is ``(observers, players, *batch)``, `counts` have
+    a further axis of actions; observers are one where all see the same. `earned` counts in units.
     """
 
     actions: PerPlayer
     seen: Array
+    before: Array
+    earlier: Array
     counts: Array
     slipped: PerPlayer
     earned: PerPlayer
@@ -98,29 +86,20 @@ class MatrixGame(OpenRounds):
     labels: Any = param("letters", "what actions are called: ``letters``, ``drawn``, or words")
     order: str = param(
         "fixed",
-        "in which order a seat is shown actions",
-        fixed="as they are given",
-        reversed="the last first",
-        drawn="another for each seat and game",
+        "order of actions as shown",
+        fixed="as given",
+        reversed="last first",
+        drawn="by seat",
     )
-    noise: Fraction = param(Fraction(0), "how often an action slips, or is seen wrong", read=_noise)
+    noise: Fraction = param(Fraction(0), "how often a move, or its sight, slips", read=noise_of)
     noise_kind: str = param(
-        "execution",
-        "what slips",
-        execution="what is played",
-        observation="what is seen; payoffs are told and paid at the end",
+        "execution", "what slips", execution="moves", observation="sight; all is paid at the end"
     )
     reveal: str = param(
-        "actions",
-        "told after a round",
-        actions="all actions and the own payoff",
-        payoff="the own payoff",
-        nothing="nothing",
+        "actions", "told after a round", actions="all", payoff="the own payoff", nothing="nothing"
     )
     history: int = param(1, "past rounds that the game tells again", low=0, high=2)
-    called: Any = param(
-        None, "name by which players are told of the game", read=_called, none="none"
-    )
+    called: Any = param(None, "name under which it is told", read=called_of, none="none")
 
     def check(self) -> None:
         super().check()
@@ -133,13 +112,9 @@ class MatrixGame(OpenRounds):
                 f"players must be at most {FEW}, or {MANY} with by_count, got {self.players}"
             )
         if self.sees_wrong and self.reveal == "payoff":
-            raise BadParameter(
-                "reveal must not be payoff where actions are seen wrong: it tells them"
-            )
+            raise BadParameter("reveal must not be payoff where sight slips: it tells actions")
         if self.sees_wrong and self.players > FEW:
-            raise BadParameter(
-                f"players must be at most {FEW} where actions are seen wrong, got {self.players}"
-            )
+            raise BadParameter(f"players must be at most {FEW} where sight slips: {self.players}")
         self.given_labels  # noqa: B018  # checks payoffs and labels
 
     # -- what is paid ------------------------------------------------------------------------------
@@ -199,7 +174,8 @@ class MatrixGame(OpenRounds):
             shape = (self.rounds, *(self.players,) * (2 if self.sees_wrong else 1))
             sides, turns = self.noise.denominator, lcm(*(count - 1 for count in self.actions))
             for name, count in (("slip", sides), ("shift", turns)):
-                draws.append(Draw(name, partial(_whole_numbers, count, shape), 0, count - 1))
+                drawn = lambda noise, count=count: noise.integers(0, count, shape)
+                draws.append(Draw(name, drawn, 0, count - 1))
         if self.labels == "drawn":
             words = len(MEANINGLESS)
             draws.append(
@@ -214,9 +190,9 @@ class MatrixGame(OpenRounds):
         n, longest, zeros = self.players, max(self.actions), partial(np.zeros, dtype=np.int64)
         observers = (n if self.sees_wrong else 1) * self.tells_each
         none = {name: zeros((0, *batch)) for name in ("slip", "shift", "words", "order")}
-        seen = zeros((REMEMBERED, observers, n, *batch))
         counts = zeros((observers, n, longest, *batch))
-        more = {"seen": seen, "counts": counts, "slipped": bool}
+        rounds = dict.fromkeys(("seen", "before", "earlier"), zeros((observers, n, *batch)))
+        more = rounds | {"counts": counts, "slipped": bool}
         return self.first(MatrixState, batch, **(none | more | dict(chance)))
 
     def _turned(self, state: MatrixState, actions: Array, counts: Array) -> tuple[Array, Array]:
@@ -252,13 +228,13 @@ class MatrixGame(OpenRounds):
             played, slipped = self._turned(state, meant, counts)
         units = self.given.paid(played)
         record = {"played": played, "payoffs": units / self.given.unit}
-        changes = {"actions": played, "slipped": slipped, "earned": state.earned + units}
+        changes = {"actions": played, "slipped": slipped}
         if self.tells_each:
             changes |= self._looked(state, played, counts)
         if not self.sees_wrong:
             return record["payoffs"], changes, record
-        over = self.ended(state, state.round + 1)
-        return np.where(over, changes["earned"], 0) / self.given.unit, changes, record
+        over, earned = self.ended(state, state.round + 1), state.earned + units
+        return np.where(over, earned, 0) / self.given.unit, changes | {"earned": earned}, record
 
     def _looked(self, state: MatrixState, played: PerPlayer, counts: Array) -> dict[str, Array]:
         """Return what is seen after a round: of others perhaps what they did not play."""
@@ -268,8 +244,8 @@ class MatrixGame(OpenRounds):
             own = np.eye(self.players, dtype=bool).reshape(*(self.players,) * 2, *counts.shape[1:])
             seen = np.where(own, seen, wrong)
         kinds = np.arange(max(self.actions)).reshape(-1, *counts.shape[1:])
-        told = np.concatenate([seen[None], state.seen[:-1]])
-        return {"seen": told, "counts": state.counts + (seen[:, :, None] == kinds)}
+        past = {"seen": seen, "before": state.seen, "earlier": state.before}
+        return past | {"counts": state.counts + (seen[:, :, None] == kinds)}
 
     # -- what is told --------------------------------------------------------------------------
 
@@ -319,7 +295,3 @@ class MatrixGame(OpenRounds):
         words = [label(self, state, i)[a] for i, a in enumerate(state.actions.tolist())]
         paid = self.paid(state.actions)
         return self.called or "", {"action": (np.array(words), ""), "payoff": (paid, "g")}
-
-
-def _whole_numbers(count: int, shape: tuple[int, ...], noise: Noise) -> Array:
-    return noise.integers(0, count, shape)

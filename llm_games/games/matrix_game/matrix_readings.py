@@ -1,13 +1,15 @@
-"""What actions are called: letters, words of one's own, or words without a meaning."""
+"""How parameters of matrix games are read: what actions and the game are called, and noise."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from string import ascii_uppercase
 from typing import Any
 
 from llm_games.errors import BadParameter
+from llm_games.facts import ratio_of
 
-LONGEST_LABEL = 30
+LONGEST_LABEL, LONGEST_NAME = 30, 60
 MEANINGLESS = (
     *("bavo", "cuddim", "dreel", "fannick", "gopsa", "haldry", "jixel", "kerbo"),
     *("lunth", "mossig", "nerrow", "ovlin", "paskel", "quindo", "risbet", "sabbor"),
@@ -54,3 +56,17 @@ def _differ(labels: tuple[Any, ...]) -> bool:
         for label in labels
     ]
     return all(plain) and len({label.lower() for label in labels}) == len(labels)
+
+
+def called_of(name: str, value: Any) -> str:
+    plain = isinstance(value, str) and value.isprintable() and value.strip()
+    if not plain or len(value) > LONGEST_NAME:
+        raise BadParameter(f"{name} must be a name of 1 to {LONGEST_NAME} letters, got {value!r}")
+    return str(value)
+
+
+def noise_of(name: str, value: Any) -> Fraction:
+    share = ratio_of(name, value, 0, 1)
+    if share == 1:
+        raise BadParameter(f"{name} must be a ratio of at least 0 and below 1, got {value!r}")
+    return share
