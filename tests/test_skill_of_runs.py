@@ -21,6 +21,7 @@ SMALL = {
     "english_auction": {"items": "items_1", "players": 3},
     "battle_royale": {"players": 4},
     "money_request": {"rounds": 200},
+    "matrix_game": {"rounds": 20},
     "beauty_contest": {"players": 4, "max": 20},
     "sealed_bid_auction": {"players": 4, "rounds": 8, "valuation_draw": "random"},
 }

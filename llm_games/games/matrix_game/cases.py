@@ -30,6 +30,7 @@ TOLD_FROM = [
     ({"rounds": 3}, {"reveal": "nothing"}),
     ({"rounds": 3, "noise": "1/8"}, {"noise_kind": "observation"}),
 ]
+TRUTHS = [{"rounds": 3, "noise": "1/4"}, {"rounds": 3, "noise": "1/4", "reveal": "nothing"}]
 PAID = [
     {"players": 3, "payoffs": THREE, "rounds": 3},
     {"payoffs": ((3, 0), ("16/3", 1)), "rounds": 3},

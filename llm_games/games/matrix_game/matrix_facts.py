@@ -17,6 +17,8 @@ def all_facts(game: MatrixGame) -> dict[str, Fact]:
     by_observer = lambda seen: np.swapaxes(seen, 0, 1) if game.sees_wrong else seen[0]
     high, (worst, best) = game.bounds()[1], game.span
     own = lambda s: s.actions
+    if game.tells_each:
+        own = lambda s: np.einsum("ii...->i...", s.seen) if game.sees_wrong else s.seen[0]
     facts = {"action": Fact("action", own, 0, high, "own action of the last round, from 0")}
     if not game.sees_wrong:
         paid = lambda s: game.paid(s.actions) * (s.round > 0)

@@ -279,7 +279,8 @@ class MatrixGame(OpenRounds):
     def terms(self) -> dict[str, Any]:
         seats = range(self.players) if self.settled else ()
         scenes = [scene(self, None, seat) for seat in seats]
-        return super().terms() | {"scenes": scenes, "settled": self.settled}
+        more = {"scenes": scenes, "settled": self.settled, "others": self.players - 1}
+        return super().terms() | more
 
     def teller(self, state: MatrixState) -> Callable[[int], dict[str, Any]]:
         return partial(tell, self, state)
