@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from llm_games.rulebook import Array, PerPlayer
@@ -26,7 +24,7 @@ def responses(played: PerPlayer) -> tuple[Array, Array]:
     return np.divide(made, count, out=np.full(4, np.nan), where=count > 0), count
 
 
-def dilemma_measures(played: PerPlayer, stable: Array) -> Mapping[str, float]:
+def dilemma_measures(played: PerPlayer, stable: Array) -> dict[str, float]:
     """Return measures of a play, ``(2, *batch, rounds)``; `stable` rounds were an equilibrium."""
     first, last = played[..., 0] == 0, played[..., -1] == 0
     both = (played == 0).all(axis=0)

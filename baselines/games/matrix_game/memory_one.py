@@ -28,7 +28,7 @@ class Memory(NamedTuple):
 
     @classmethod
     def of(cls, chances: Sequence[int | str | Fraction]) -> Memory:
-        return cls(*map(Fraction, chances))
+        return cls(*(Fraction(chance) for chance in chances))
 
 
 TIT_FOR_TAT = Memory.of((1, 1, 0, 1, 0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from llm_games.baselines.payoff_tables import best_replies
 from llm_games.errors import BadParameter
@@ -79,7 +79,8 @@ def held_from(game: MatrixGame, outcome: Sequence[int], stage: Sequence[int]) ->
     None where no continuation below 1 does: somebody gains by leaving and loses nothing afterwards.
     """
     units, cell, other = game.given.units, tuple(outcome), tuple(stage)
-    if not best_replies(units)[(slice(None), *other)].all():
+    here: Any = (slice(None), *other)
+    if not best_replies(units)[here].all():
         raise BadParameter(f"stage must be a pure equilibrium of a round, got {other}")
     needed = Fraction(0)
     for seat, payoffs in enumerate(units):

@@ -48,7 +48,8 @@ def scene(game: MatrixGame, state: MatrixState | None, viewer: int) -> dict[str,
     lines = []
     for own, word in menu:
         for chosen in product(*(shown(game, state, viewer, seat) for seat in others)):
-            cell = game.given.units[(slice(None), *chosen[:viewer], own, *chosen[viewer:])]
+            index: Any = (slice(None), *chosen[:viewer], own, *chosen[viewer:])
+            cell = game.given.units[index]
             rest = [
                 {
                     "name": name_of(game, seat),

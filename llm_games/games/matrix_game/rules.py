@@ -174,8 +174,8 @@ class MatrixGame(OpenRounds):
             shape = (self.rounds, *(self.players,) * (2 if self.sees_wrong else 1))
             sides, turns = self.noise.denominator, lcm(*(count - 1 for count in self.actions))
             for name, count in (("slip", sides), ("shift", turns)):
-                drawn = lambda noise, count=count: noise.integers(0, count, shape)
-                draws.append(Draw(name, drawn, 0, count - 1))
+                numbers = lambda noise, count=count: noise.integers(0, count, shape)
+                draws.append(Draw(name, numbers, 0, count - 1))
         if self.labels == "drawn":
             words = len(MEANINGLESS)
             draws.append(

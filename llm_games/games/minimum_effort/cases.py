@@ -43,7 +43,7 @@ REPLY_KEY = "effort"
 REPLIES = [
     ({}, 7, 7),
     ({}, "3.0", 3),
-    ({}, 8, ("range", 8)),
+    ({}, 8, "range"),
     ({}, 0, "range"),
     ({}, "3.5", "format"),
     ({}, "high", "format"),

@@ -20,7 +20,7 @@ REPLY_KEY = "request"
 REPLIES = [
     ({}, 17, 17),
     ({}, "17.0", 17),
-    ({}, 21, ("range", 21)),
+    ({}, 21, "range"),
     ({}, 10, "range"),
     ({}, "17.5", "format"),
     ({}, "all", "format"),

@@ -34,7 +34,7 @@ REPLY_KEY = "claim"
 REPLIES = [
     ({}, 99, 99),
     ({}, "99.0", 99),
-    ({}, 101, ("range", 101)),
+    ({}, 101, "range"),
     ({}, 1, "range"),
     ({}, "99.5", "format"),
     ({}, "the most", "format"),
