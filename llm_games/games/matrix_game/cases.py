@@ -30,6 +30,16 @@ TOLD_FROM = [
     ({"rounds": 3}, {"reveal": "nothing"}),
     ({"rounds": 3, "noise": "1/8"}, {"noise_kind": "observation"}),
 ]
+DRAWN = {
+    "payoffs": [
+        lambda rng, n: rng.integers(-3, 4, (*rng.integers(2, 4, n).tolist(), n)).tolist(),
+        lambda rng, n: rng.integers(0, 9, (3, 3)).tolist(),
+    ],
+    "by_count": [lambda rng, n: rng.integers(0, 5, (2, n)).tolist()],
+    "ordinal": [*range(1, 145)],
+    "order": ["fixed"],
+    "labels": ["letters"],
+}
 TRUTHS = [{"rounds": 3, "noise": "1/4"}, {"rounds": 3, "noise": "1/4", "reveal": "nothing"}]
 PAID = [
     {"players": 3, "payoffs": THREE, "rounds": 3},
