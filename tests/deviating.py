@@ -65,7 +65,8 @@ def _requests(game, view):
 
 def _actions(game, view):
     profile, likely = matrices.selected(game), matrices.mixed(game)
-    own = np.eye(max(game.actions))[profile[view.seat]] if profile else likely[view.seat]
+    pure = game.given.safe if profile is None and likely is None else profile
+    own = likely[view.seat] if pure is None else np.eye(max(game.actions))[pure[view.seat]]
     return np.arange(len(own)), np.array(own, np.float64)[:, None].repeat(view.batch[0], 1)
 
 

@@ -18,7 +18,7 @@ BAD_PARAMETERS = [
 ]
 REPLY_KEY = "request"
 REPLIES = [
-    ({}, 17, 17),
+    ({"high": 30}, 27, 27),
     ({}, "17.0", 17),
     ({}, 21, "range"),
     ({}, 10, "range"),

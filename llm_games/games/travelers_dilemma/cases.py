@@ -32,7 +32,7 @@ BAD_PARAMETERS = [
 ]
 REPLY_KEY = "claim"
 REPLIES = [
-    ({}, 99, 99),
+    ({"high": 120}, 99, 99),
     ({}, "99.0", 99),
     ({}, 101, "range"),
     ({}, 1, "range"),
