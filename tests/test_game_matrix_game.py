@@ -576,3 +576,20 @@ def test_labels_and_orders_are_drawn_by_seat_and_game():
     question = game.asks(state, 1)
     assert [question.read(word.upper()) for word in question.words] == [*question.words.values()]
     assert sorted(question.words.values()) == [0, 1, 2]
+
+
+@each_row("name", [n for n in PRESETS if not rules(preset=n).seats_differ and n != "volunteer"])
+def test_exchanged_seats_exchange_payoffs(name):
+    game = rules(preset=name, noise=0)
+    for move in product(range(game.actions[0]), repeat=2):
+        assert played(game, [move])[0][0] == played(game, [move[::-1]])[0][0][::-1]
+
+
+def test_seats_differ_where_payoffs_do():
+    assert rules(preset="battle_of_the_sexes").seats_differ
+    assert not rules(preset="volunteer").seats_differ
+    three = np.zeros((2, 2, 2, 3), int)
+    three[0, 1, 1] = three[1, 0, 1] = three[1, 1, 0] = 1
+    assert not rules(players=3, payoffs=three.tolist()).seats_differ
+    three[0, 1, 1] = 2
+    assert rules(players=3, payoffs=three.tolist()).seats_differ
