@@ -249,10 +249,40 @@ def _rate(value: str) -> float:
     raise BadParameter(f"logit needs a rate of at least 0, as in logit:1/2, got {value!r}")
 
 
-def _dilemma(rule: Rule, summary: str, **more: Any) -> Kind:
+def _two(rule: Rule, summary: str, **more: Any) -> Kind:
     return Kind(f"of two actions: {summary}", rule, **more)
 
 
+_TWO, _THREE = ("seen", "before"), ("seen", "before", "earlier")
+FOR_TWO = {
+    "all_c": _two(lambda view, noise: Past(view).other() * 0, "always the first"),
+    "all_d": _two(lambda view, noise: Past(view).other() * 0 + 1, "always the second"),
+    "alternator": _two(alternator, "the first, the second, and so on"),
+    "tit_for_tat": _two(tit_for_tat, "what the other did last, at first the first"),
+    "suspicious_tit_for_tat": _two(partial(tit_for_tat, first=D), "the same, at first the second"),
+    "tit_for_two_tats": _two(tit_for_two_tats, "the second after two of the other's"),
+    "two_tits_for_tat": _two(partial(tits_for_tat, rounds=_TWO), "the second after one in two"),
+    "hard_tit_for_tat": _two(partial(tits_for_tat, rounds=_THREE), "the second after one in three"),
+    "grim": _two(grim, "the second once the other ever played it"),
+    "win_stay_lose_shift": _two(win_stay_lose_shift, "the first if both did the same last"),
+    "bully": _two(bully, "the opposite of what the other did last"),
+    "generous": _two(
+        generous_tit_for_tat,
+        "what the other did last, but forgives with a chance",
+        value="<chance>",
+        valued="how often it forgives",
+        read=_forgiven,
+    ),
+    "memory_one": _two(
+        memory_one,
+        "the first with chances at first and after CC, CD, DC, DD",
+        value="<five chances>",
+        read=_memory,
+    ),
+    "zd_extort": _two(
+        extort, "takes a multiple of the other's gain", value="<factor>", read=_factor
+    ),
+}
 PLAYERS = Players(
     {
         "rational": rational,
@@ -263,46 +293,8 @@ PLAYERS = Players(
         "maximin": Kind("plays the action whose worst payoff is best", maximin),
         "fictitious_play": Kind("replies to how often the others did what", fictitious_play),
         "turn_taking": Kind("plays the best pure equilibria one after another", turn_taking),
-        "logit": Kind(
-            "draws from the logit equilibrium of a rate", logit, value="<rate>", read=_rate
-        ),
-        "all_c": _dilemma(lambda view, noise: Past(view).other() * 0, "always plays the first"),
-        "all_d": _dilemma(lambda view, noise: Past(view).other() * 0 + 1, "always the second"),
-        "alternator": _dilemma(alternator, "the first, the second, and so on"),
-        "tit_for_tat": _dilemma(tit_for_tat, "what the other did last, at first the first"),
-        "suspicious_tit_for_tat": _dilemma(
-            partial(tit_for_tat, first=D), "what the other did last, at first the second"
-        ),
-        "tit_for_two_tats": _dilemma(tit_for_two_tats, "the second after two of the other's"),
-        "two_tits_for_tat": _dilemma(
-            partial(tits_for_tat, rounds=("seen", "before")),
-            "the second if it was among the other's last two",
-        ),
-        "hard_tit_for_tat": _dilemma(
-            partial(tits_for_tat, rounds=("seen", "before", "earlier")),
-            "the second if it was among the other's last three",
-        ),
-        "grim": _dilemma(grim, "the second once the other ever played it"),
-        "win_stay_lose_shift": _dilemma(
-            win_stay_lose_shift, "the first if both did the same last, else the second"
-        ),
-        "bully": _dilemma(bully, "the opposite of what the other did last"),
-        "generous": _dilemma(
-            generous_tit_for_tat,
-            "what the other did last, but forgives with a chance",
-            value="<chance>",
-            valued="how often it forgives",
-            read=_forgiven,
-        ),
-        "memory_one": _dilemma(
-            memory_one,
-            "the first with chances at first and after CC, CD, DC, DD",
-            value="<five chances>",
-            read=_memory,
-        ),
-        "zd_extort": _dilemma(
-            extort, "takes a multiple of the other's gain", value="<2 or 3>", read=_factor
-        ),
+        "logit": Kind("draws from a logit equilibrium", logit, value="<rate>", read=_rate),
+        **FOR_TWO,
     },
     meaning=meaning,
     assumed="if the others play the same again (while that is not known, if all are rational)",
