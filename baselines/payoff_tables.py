@@ -1,4 +1,4 @@
-"""Pure equilibria and what is safe in a payoff table.
+"""Pure equilibria and regrets of a payoff table.
 
 A table is one array of payoffs, ``(players, *actions)``: integers, or doubles that hold integers
 exactly, so that ties are exact.
@@ -34,15 +34,6 @@ def pure_equilibria(payoffs: Array) -> list[tuple[int, ...]]:
     """Return all profiles of actions in which nobody gains by another action, in their order."""
     stable = best_replies(payoffs).all(axis=0)
     return [tuple(profile) for profile in np.argwhere(stable).tolist()]
-
-
-def maximin_actions(payoffs: Array) -> tuple[int, ...]:
-    """Return each seat's action whose worst payoff is best, the first of equals."""
-    worst = (
-        np.moveaxis(seat, i, 0).reshape(seat.shape[i], -1).min(axis=1)
-        for i, seat in enumerate(payoffs)
-    )
-    return tuple(int(row.argmax()) for row in worst)
 
 
 def pure_minimax(payoffs: Array) -> list[int | float]:

@@ -88,7 +88,8 @@ LAYERS = {
         "single_agent vector_env team_env async_env grpo_rollout guest_table tool_rollout",
     ),
     "baselines": (
-        "disk_arrays payoff_tables mixed_equilibria logit_equilibria reasoning_levels regret "
+        "disk_arrays payoff_tables mixed_equilibria logit_equilibria reasoning_levels "
+        "strategy_mixtures regret "
         "rules seat_rotation scenarios tiny named_tools talkers players "
         "hindsight",
         "tree move_chances beliefs batch_play best_response copies metagame equilibria alpha_rank "

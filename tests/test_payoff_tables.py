@@ -11,7 +11,6 @@ from llm_games.baselines.logit_equilibria import logit_equilibrium
 from llm_games.baselines.mixed_equilibria import minimax, mixed_equilibria
 from llm_games.baselines.payoff_tables import (
     best_replies,
-    maximin_actions,
     pure_equilibria,
     pure_minimax,
     regrets,
@@ -96,9 +95,6 @@ def test_what_is_safe():
     assert (minimax(PENNIES[0]), minimax(CYCLE)) == (0, 0)
     assert minimax(np.array([[2, 0], [0, 1]])) == Fraction(2, 3)
     assert pure_minimax(PENNIES) == [1, 1]
-    hunt = np.array([[[4, 0], [3, 3]], [[4, 3], [0, 3]]])
-    assert maximin_actions(hunt) == (1, 1)
-    assert maximin_actions(PENNIES) == (0, 0)
     assert regrets(PENNIES, np.array([[0, 1], [0, 0]])).tolist() == [[0, 2], [2, 0]]
 
 

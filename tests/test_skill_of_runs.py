@@ -22,6 +22,7 @@ SMALL = {
     "battle_royale": {"players": 4},
     "money_request": {"rounds": 200},
     "deal_or_no_deal": {"open_values": True},
+    "matrix_game": {"rounds": 20},
     "beauty_contest": {"players": 4, "max": 20},
     "sealed_bid_auction": {"players": 4, "rounds": 8, "valuation_draw": "random"},
 }

@@ -77,13 +77,20 @@ OTHER = {
     "persona": ["default"],
     "residents": [(("Zoe", 7, 71), ("Yan", 6, 61), ("Xi", 5, 51))],
     "valuations": [((4, 3, 2),), ((40, 30, 20),) * 2],
+    "payoffs": [((6, 0), (7, 1))],
+    "by_count": [((7, 7), (0, 8))],
+    "ordinal": [67],
+    "labels": [("up", "down"), "drawn"],
+    "called": ["Community Game"],
     "supplies": [lambda game: (game.supply_low,) * game.days],
 }
-NUMBERS = {"history"}  # parameters of what is told in numbers alone
+NUMBERS = {("bertrand_competition", "history")}  # parameters of what is told in numbers alone
 DRAWN = {
     ("beauty_contest", "personas"),
     ("deal_or_no_deal", "scenario"),
 }  # what came of them is told, see test_shall_we_talk
+BY_TABLE = {"matrix_game"}  # games whose number of players another parameter has
+WORDS_ALONE = {("matrix_game", "words"), ("matrix_game", "order")}  # what is called how, and listed
 WORDS = {"bids", "bids_and_private"}  # values of `reveal` in another game
 
 
@@ -197,7 +204,7 @@ def parameters(name):
 
     for f, change, more, game, changed, states in changes(name, enough):
         key = f.name, change
-        if f.name in NUMBERS or (name, f.name) in DRAWN:
+        if (name, f.name) in NUMBERS | DRAWN:
             tried[*key, None] += 1
             continue
         if not told(f, game):
@@ -225,7 +232,11 @@ def parameters(name):
     missed = {f.name for f in dataclasses.fields(game)} - {at[0][0] for at in tried if len(at) == 2}
     missed -= {f.name for f in dataclasses.fields(game) if f.metadata["hidden"] is True}
     missed -= {drawn for room, drawn in DRAWN if room == name}
-    missed -= {f.name for f in dataclasses.fields(game) if f.name == "players" and only(f)}
+    missed -= {
+        f.name
+        for f in dataclasses.fields(game)
+        if f.name == "players" and (only(f) or name in BY_TABLE)
+    }
     return count, found + silent + [f"nothing was tried for {name}" for name in sorted(missed)]
 
 
@@ -384,6 +395,8 @@ def facts(name):
         for state in states:
             before = heard(game, state)
             for field, array in state.arrays().items():
+                if (name, field) in WORDS_ALONE:
+                    continue
                 if field not in drawn and unborn(array, states[0].arrays()[field]):
                     continue
                 places = list(np.ndindex(np.shape(array)))
@@ -718,6 +731,12 @@ def claims(game, steps):
         yield [min(one, other) + sign * game.reward, min(one, other) - sign * game.reward]
 
 
+def cells(game, steps):
+    for step in steps:
+        paid = game.given.paid(step.record["played"])
+        yield [game.given.value(units) for units in paid]
+
+
 def requests(game, steps):
     for one, other in (step.record["actions"].tolist() for step in steps):
         yield [one + game.bonus * (one + 1 == other), other + game.bonus * (other + 1 == one)]
@@ -797,6 +816,7 @@ NAMED = {
         TOTAL.format("profits", "items"): auction(lambda value, price: value - price),
         "Your goal is to win as many items as possible.": auction(lambda value, price: 1),
     },
+    "matrix_game": {TOTAL.format("points", "rounds"): summed(cells)},
     "minimum_effort": {TOTAL.format("points", "rounds"): summed(efforts)},
     "money_request": {TOTAL.format("points", "rounds"): summed(requests)},
     "pirate_game": {

@@ -41,9 +41,9 @@ BAD_PARAMETERS = [
 ]
 REPLY_KEY = "effort"
 REPLIES = [
-    ({}, 7, 7),
+    ({"high": 9}, 9, 9),
     ({}, "3.0", 3),
-    ({}, 8, ("range", 8)),
+    ({}, 8, "range"),
     ({}, 0, "range"),
     ({}, "3.5", "format"),
     ({}, "high", "format"),

@@ -18,9 +18,9 @@ BAD_PARAMETERS = [
 ]
 REPLY_KEY = "request"
 REPLIES = [
-    ({}, 17, 17),
+    ({"high": 30}, 27, 27),
     ({}, "17.0", 17),
-    ({}, 21, ("range", 21)),
+    ({}, 21, "range"),
     ({}, 10, "range"),
     ({}, "17.5", "format"),
     ({}, "all", "format"),

@@ -32,9 +32,9 @@ BAD_PARAMETERS = [
 ]
 REPLY_KEY = "claim"
 REPLIES = [
-    ({}, 99, 99),
+    ({"high": 120}, 99, 99),
     ({}, "99.0", 99),
-    ({}, 101, ("range", 101)),
+    ({}, 101, "range"),
     ({}, 1, "range"),
     ({}, "99.5", "format"),
     ({}, "the most", "format"),
