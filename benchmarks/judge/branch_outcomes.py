@@ -88,5 +88,5 @@ def branch_outcomes(game: RecordedGame) -> list[SeatOutcome]:
 
 
 def _mean(regrets: Sequence[float | None]) -> float | None:
-    known = [regret for regret in regrets if regret is not None]
-    return float(np.mean(known)) if known else None
+    defined = [regret for regret in regrets if regret is not None]
+    return float(np.mean(defined)) if defined else None

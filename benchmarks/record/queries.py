@@ -87,11 +87,11 @@ class Records:
         loads: dict[str, Callable[[Any], Any]] = dict.fromkeys(
             ("seating", "given", "edition"), cache(json.loads)
         )
-        some = (
+        condition = (
             () if ids is None else ("WHERE id IN (SELECT value FROM json_each(?))", json.dumps(ids))
         )
         loads |= {"game": game, "status": intern}
-        episodes = self._read(schema.EpisodeRow, *some, loads=loads)
+        episodes = self._read(schema.EpisodeRow, *condition, loads=loads)
         for row in episodes:
             if sorted(row.seating) != [*range(len(row.game.seats))]:
                 raise self.damaged(

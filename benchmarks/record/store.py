@@ -267,21 +267,21 @@ class Store(Records):
         Each worker has its own of those that all share, which begin alike, see `Part`.
         """
         rows, first, firsts = self._rows(_PARENTS), dict[int, int](), dict[tuple[int, int], int]()
-        kept = []
+        united = []
         for prompt, parent, message in rows:
             if parent > 0 and parent not in first:
-                kept.append((prompt, parent, message))
+                united.append((prompt, parent, message))
                 continue
             above = first.get(parent, 0)
             same = firsts.get((above, message))
             if same is None and above:
                 same = next((p for (p,) in self._rows(_SAME, above, message)), None)
             if same is None:
-                kept.append((prompt, above, message))
+                united.append((prompt, above, message))
                 firsts[above, message] = prompt
             else:
                 first[prompt] = same
-        return kept[::-1], first
+        return united[::-1], first
 
     async def durable(self) -> None:
         """Wait until all that was added before is on the disk; raises what `Writer.flush` does."""

@@ -220,9 +220,9 @@ def take_over(store: Store, file: Path, part: Part | None = None) -> dict[tuple[
                 )
             spent = records.spent(ended=True)
             states = {row.id: row.status for row in store.episodes()}
-            left = [row.id for row in records.episodes() if states[row.id] not in ENDED]
+            unended = [row.id for row in records.episodes() if states[row.id] not in ENDED]
             part = part or Part(store, file)
-            part.take_at_once(left)
+            part.take_at_once(unended)
             _add_books(store, records, spent)
         store.add(PartRow(file.name))
         store.flush()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,9 +121,7 @@ def run(
     path = conduct.fresh(name) if db is None else Path(db)
     check_free(path)
     by = by_workers(workers, plan, use_cache, ray)
-    with conduct.seated_players(plan, use_cache) as policies, _told_how_to_go_on(path):
-        conduct.play_run(lambda: conduct.start(plan, path), plan, policies, by=by)
-    return Results(path)
+    return _played(lambda: conduct.start(plan, path), path, plan, use_cache, by=by)
 
 
 def resume(
@@ -158,13 +155,10 @@ def resume(
         prolong(path, episodes)
         plan = plan.longer(episodes)
     with Records.open_readonly(path) as records:
-        left = [row for row in records.episodes() if row.status in ("pending", "running")]
-        if not plan.of_part(left) and not folder(path).exists():
+        if not plan.owed(records.episodes()) and not folder(path).exists():
             return Results(path)
     by = by_workers(workers, plan, use_cache, ray)
-    with conduct.seated_players(plan, use_cache) as policies, _told_how_to_go_on(path):
-        conduct.play_run(lambda: Store.open(path), plan, policies, resumed=True, by=by)
-    return Results(path)
+    return _played(lambda: Store.open(path), path, plan, use_cache, resumed=True, by=by)
 
 
 def branch(
@@ -210,9 +204,7 @@ def branch(
         overrides=overrides,
         own=own or {},
     )
-    with conduct.seated_players(plan, use_cache) as policies, _told_how_to_go_on(path):
-        conduct.play_run(lambda: conduct.start(plan, path), plan, policies)
-    return Results(path)
+    return _played(lambda: conduct.start(plan, path), path, plan, use_cache)
 
 
 def branch_plan(
@@ -236,12 +228,21 @@ def branch_plan(
     return branched(Path(db), place, changes, path.parent, own).with_costs(costs), path
 
 
-@contextmanager
-def _told_how_to_go_on(path: Path) -> Iterator[None]:
-    """Let errors say how a run that has begun goes on."""
-    try:
-        yield
-    except BaseException as error:
-        if path.exists() and not isinstance(error, conduct.RunStopped):  # which says it itself
-            error.add_note(conduct.go_on(path))
-        raise
+def _played(
+    open_store: Callable[[], Store],
+    path: Path,
+    plan: RunPlan,
+    use_cache: bool,
+    *,
+    resumed: bool = False,
+    by: conduct.Conductor | None = None,
+) -> Results:
+    """Play a run; errors say how one that has begun goes on."""
+    with conduct.seated_players(plan, use_cache) as policies:
+        try:
+            conduct.play_run(open_store, plan, policies, resumed=resumed, by=by)
+        except BaseException as error:
+            if path.exists() and not isinstance(error, conduct.RunStopped):  # which says it itself
+                error.add_note(conduct.go_on(path))
+            raise
+    return Results(path)

@@ -32,7 +32,7 @@ from llm_games.benchmarks.record.editions import maker
 from llm_games.benchmarks.record.lock import BEAT
 from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow
 from llm_games.benchmarks.record.store import Store, plain_action, timestamp
-from llm_games.benchmarks.record.worker_files import take_over_all
+from llm_games.benchmarks.record.worker_files import ENDED, take_over_all
 from llm_games.benchmarks.run.batches import Batch, batches
 from llm_games.benchmarks.run.branch import Past, PastClient
 from llm_games.benchmarks.run.branch_point import BranchSeat, Retelling
@@ -408,8 +408,7 @@ class RunConduct:
         """Read which episodes are not finished; `rows` are all, by game and number."""
         episodes = self.store.episodes()
         self.rows = {(row.game.id, row.number): row for row in episodes}
-        left = [row for row in episodes if row.status in ("pending", "running")]
-        owed, played = self.plan.of_part(left), len(episodes) - len(left)
+        owed, played = self.plan.owed(episodes), sum(row.status in ENDED for row in episodes)
         self.counters.episodes, self.counters.played = len(owed) + played, played
         self.watch(self.counters)
         return owed

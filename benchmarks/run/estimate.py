@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from llm_games.benchmarks.run.branch import Past
 from llm_games.benchmarks.run.muted import measure
-from llm_games.benchmarks.run.plan import RunPlan
+from llm_games.benchmarks.run.plan import RunPlan, players
 from llm_games.registry import game_class, rulebook
 from llm_games.wrappers.clients.budget import Budget, Usage
 from llm_games.wrappers.policy import Policy
@@ -53,6 +54,15 @@ def added(parts: Iterator[Usage]) -> Usage:
     for part in parts:
         total.add(part)
     return total
+
+
+def branch_estimate(plan: RunPlan, path: Path) -> Estimate:
+    """Estimate a branch that is to be recorded at `path`, by players that have no keys."""
+    unasked, [game] = plan.without_keys(), plan.games
+    assert game.branch is not None
+    policies = players(unasked, unasked.shared(use_cache=False))
+    [row] = estimate(unasked, policies, Past.of(path, game.branch))
+    return row
 
 
 def estimate(

@@ -26,6 +26,7 @@ from llm_games.baselines.players import (
 from llm_games.baselines.seat_rotation import rotated, uneven
 from llm_games.benchmarks.record.checked_table import ConfigError, Settings, checked
 from llm_games.benchmarks.record.schema import EpisodeRow
+from llm_games.benchmarks.record.worker_files import ENDED
 from llm_games.benchmarks.run import config
 from llm_games.benchmarks.run.branch_point import BranchPoint
 from llm_games.benchmarks.run.config import Config, load, parse
@@ -247,17 +248,18 @@ class RunPlan(Settings):
             raise ConfigError(f"the run has {fewest} episodes of each game already, not {episodes}")
         return self.model_copy(update={"games": games})
 
-    def of_part(self, rows: Iterable[EpisodeRow]) -> list[EpisodeRow]:
-        """The episodes of this part of the run; a series is in one part."""
+    def owed(self, rows: Iterable[EpisodeRow]) -> list[EpisodeRow]:
+        """The unfinished episodes of this part of the run; a series is in one part."""
+        unfinished = [row for row in rows if row.status not in ENDED]
         if self.part is None:
-            return list(rows)
+            return unfinished
         series = {game.label for game in self.games if game.series}
         number, count = map(int, self.part.split("/"))
 
         def turn(row: EpisodeRow) -> int:
             return row.game.id + (0 if row.game.label in series else row.number)
 
-        return [row for row in rows if turn(row) % count == number - 1]
+        return [row for row in unfinished if turn(row) % count == number - 1]
 
     def with_patience(self, max_wait: float | None) -> RunPlan:
         """`max_wait`: seconds that a call waits for a server; None: as planned."""

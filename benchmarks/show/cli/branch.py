@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Context, Exit, Option
 
 from llm_games.benchmarks.show.cli import common
 from llm_games.benchmarks.show.cli import run as running
-from llm_games.benchmarks.show.cli.common import console, say, value, values_of
-
-if TYPE_CHECKING:
-    from llm_games.benchmarks.run.plan import RunPlan
-
-EXAMPLES = {"--seat": "0=rational", "--set": "0.prompts=v2", "--move": "0=6.50", "--text": "0=..."}
+from llm_games.benchmarks.show.cli.common import EXAMPLES, console, say, value, values_of
 
 
 def branch(
@@ -71,6 +66,7 @@ def branch(
     from llm_games.benchmarks.run.api import Results, branch_plan
     from llm_games.benchmarks.run.branch import Changes
     from llm_games.benchmarks.run.conduct import start
+    from llm_games.benchmarks.run.estimate import branch_estimate
 
     specs = _by_seat("--seat", values_of("--seat", players))
     changes = Changes(
@@ -87,7 +83,7 @@ def branch(
     costs = running.costs(context)
     plan, path = branch_plan(db, place, new_db, changes=changes, overrides=costs, own={})
     if dry_run:
-        plain = {"plan": plan.model_dump(), "estimate": _estimate(plan, path)}
+        plain = {"plan": plan.model_dump(), "estimate": branch_estimate(plan, path).plain()}
         print(json.dumps(plain, default=str))
         return
     running.carry_out(lambda: start(plan, path), path, plan, not no_cache, quiet or as_json)
@@ -100,19 +96,6 @@ def branch(
         console().print(branch_table(outcomes))
         say(f"recorded in {path}; every decision: llm-games view {path}")
     raise Exit(0)
-
-
-def _estimate(plan: RunPlan, path: Path) -> dict[str, Any]:
-    from llm_games.benchmarks.run.branch import Past
-    from llm_games.benchmarks.run.estimate import estimate
-    from llm_games.benchmarks.run.plan import players
-
-    unasked = plan.without_keys()
-    policies = players(unasked, unasked.shared(use_cache=False))
-    point = plan.games[0].branch
-    assert point is not None
-    [row] = estimate(unasked, policies, Past.of(path, point))
-    return row.plain()
 
 
 def _by_seat(flag: str, values: dict[str, Any]) -> dict[int, Any]:
@@ -132,7 +115,7 @@ def _settings(pairs: list[str] | None) -> dict[int, dict[str, Any]]:
     for name, setting in values_of("--set", pairs).items():
         seat, dot, key = name.partition(".")
         if not dot or not (seat.isascii() and seat.isdigit()):
-            form = f"write SEAT.NAME=VALUE, such as {EXAMPLES['--set']}"
+            form = "write SEAT.NAME=VALUE, such as 0.prompts=v2"
             raise ConfigError(f"--set {name}=...: {form}")
         settings.setdefault(int(seat), {})[key] = setting
     return settings

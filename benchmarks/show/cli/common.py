@@ -87,7 +87,10 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-EXAMPLES = {"--seat": "0=rational", "--move": "0=6.50"} | {
+EXAMPLES = {
+    "--seat": "0=rational",
+    "--move": "0=6.50",
+    "--text": "0=...",
     "--set": "temperature=default",
     "--param": "rounds=5",
     "--talk": "turns=2",

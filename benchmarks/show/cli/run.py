@@ -191,8 +191,7 @@ def resume(
         prolong(db, episodes)
         plan = plan.longer(episodes)
     with Records.open_readonly(db) as records:
-        left = [e for e in records.episodes() if e.status in ("pending", "running")]
-        owed = plan.of_part(left)
+        owed = plan.owed(records.episodes())
     if owed or folder(db).exists():
         silent = quiet or as_json
         with serve.guests_of(plan, db, browser, port=port, host=host) as served:

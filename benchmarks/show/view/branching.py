@@ -25,9 +25,9 @@ from llm_games.benchmarks.record.recorded_games import TOYS
 from llm_games.benchmarks.record.run_settings import described_games
 from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow
 from llm_games.benchmarks.run import api, conduct
-from llm_games.benchmarks.run.branch import Changes, Past
+from llm_games.benchmarks.run.branch import Changes
 from llm_games.benchmarks.run.config import PlayerSettings, PriceSettings
-from llm_games.benchmarks.run.estimate import Estimate, estimate
+from llm_games.benchmarks.run.estimate import Estimate, branch_estimate
 from llm_games.benchmarks.run.plan import Overrides, PlannedSeat, RunPlan, players
 from llm_games.benchmarks.run.resume import planned
 from llm_games.benchmarks.show.view.run_shelf import RunFile
@@ -254,7 +254,8 @@ def _priced(plan: RunPlan, left: Decimal) -> tuple[RunPlan, bool]:
     for prices in (toys, plan.prices | toys):
         priced = plan.model_copy(update={"prices": prices})
         try:
-            _unasked(priced)
+            silent = priced.without_keys()
+            players(silent, silent.shared(use_cache=False))
         except ConfigError as error:
             why = error
         else:
@@ -262,17 +263,9 @@ def _priced(plan: RunPlan, left: Decimal) -> tuple[RunPlan, bool]:
     raise why
 
 
-def _unasked(plan: RunPlan) -> tuple[RunPlan, Mapping[str, Policy]]:
-    """Return the plan with players that have no keys."""
-    silent = plan.without_keys()
-    return silent, players(silent, silent.shared(use_cache=False))
-
-
 def _quote(plan: RunPlan, path: Path, form: Mapping[str, str]) -> Quote:
-    [game] = plan.games
-    assert game.branch is not None
     assert plan.budget.money is not None
-    [row] = estimate(*_unasked(plan), Past.of(path, game.branch))
+    row = branch_estimate(plan, path)
     asked = {name: value for name, value in form.items() if name != "agreed"}
     about = [path.name, sorted(asked.items()), str(row.high.money), plan.budget.money]
     word = sha256(json.dumps(about).encode()).hexdigest()
