@@ -1,10 +1,10 @@
 """Access to each game's theory: regret, distance, rational play, replies and welfare.
 
 A room's ``theory.py`` has ``deviation``, ``rational`` and ``replies``, and where they are defined
-``interim``, ``exploitability``, ``welfare``, ``surplus`` and ``response_gap``, which functions of
-these names here call. `Steps` are the records of a whole play, each array with the steps on a last
-axis, ``(players, *batch, steps)``, without talk; what does not sum over steps also takes a single
-``Outcome.record``. What is not defined for a game raises `UnknownName`.
+``interim``, ``exploitability``, ``welfare``, ``surplus``, ``response_gap`` and ``measures``, which
+functions of these names here call. `Steps` are the records of a whole play, each array with the
+steps on a last axis, ``(players, *batch, steps)``, without talk; what does not sum over steps also
+takes a single ``Outcome.record``. What is not defined for a game raises `UnknownName`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ARTICLES = {"equilibrium": "an", "best known": "the", "heuristic": "a"}
 """What the player ``rational`` can be, each with its article."""
 Parts = tuple[Any, Any, Any, Any, Any]  # of a `Welfare`, also as plain numbers
 REQUIRED = ("deviation", "rational", "replies")
-OPTIONAL = ("interim", "exploitability", "welfare", "surplus", "response_gap")
+OPTIONAL = ("interim", "exploitability", "welfare", "surplus", "response_gap", "measures")
 MOST_PROFILES, SAMPLED = 20_000, 4000  # of others: so many are enumerated, else these are drawn
 MOST_CELLS = 4_000_000
 
@@ -205,6 +205,11 @@ def response_gap(game: Rulebook, plays: Sequence[Steps]) -> Array:
     return np.asarray(_theory_function(game, "response_gap")(game.core, plays), np.float64)
 
 
+def measures(game: Rulebook, steps: Steps) -> Mapping[str, float]:
+    """Return what else describes a play of a game, by name: all seats and rounds together."""
+    return dict(_theory_function(game, "measures")(game.core, steps))
+
+
 def stacked(records: Sequence[Mapping[str, Any]]) -> Steps:
     """Stack the records of a whole play, steps on a last axis; not entries of varying shape."""
     arrays = {}
@@ -245,6 +250,21 @@ def draws(moves: Array, others: int, times: int = 1) -> tuple[Array, Array]:
     logs = np.append(0, np.cumsum(np.log(np.arange(1, others + 1))))  # of factorials
     chances = np.exp(logs[others] - logs[taken].sum(axis=1) + taken @ np.log(share))
     return kinds[picks.T], chances
+
+
+def gain_on_pairs(
+    paid: Callable[[Array, Array], Array], moves: Array, tried: Array, reply: int | None = None
+) -> tuple[float, int]:
+    """Return a reply's (by default the first best one's) gain if the other draws from these moves.
+
+    It is chosen among `tried`; `paid` are payoffs of own moves against the other's, of two players.
+    """
+    kinds, counts = np.unique(moves, return_counts=True)
+    share = counts / counts.sum()
+    if reply is None:
+        reply = int(tried[(paid(tried[:, None], kinds) @ share).argmax()])
+    own = share @ paid(kinds[:, None], kinds) @ share
+    return float(paid(np.array(reply), kinds) @ share - own), reply
 
 
 def flat(values: Array) -> Array:

@@ -346,6 +346,30 @@ def has_law(game: Any, drawn: bool) -> None:
         )
 
 
+def factor_of(name: str, value: Any) -> Fraction:
+    """Read an exact ratio above 0 and at most 1."""
+    if not (factor := ratio_of(name, value, 0, 1)):
+        raise BadParameter(f"{name} must be above 0 and at most 1, got {value!r}")
+    return factor
+
+
+def count_of(name: str, value: Any) -> int:
+    """Read a whole number of at least 0."""
+    check_integer(name, value, 0, LARGEST)
+    return int(value)
+
+
+def each_of(count: int, read: Callable[[str, Any], T]) -> Callable[[str, Any], tuple[T, ...]]:
+    """Return a reader of one value for all of `count` seats, or of one for each, as `read` does."""
+
+    def values(name: str, value: Any) -> tuple[T, ...]:
+        each = value if isinstance(value, (tuple, list)) else (value,) * count
+        what = f"one for all or {count}, one for each seat"
+        return tuple(read(f"each {name}", entry) for entry in listed(name, each, count, what))
+
+    return values
+
+
 def exact_of(name: str, value: Any) -> int | Fraction:
     """Read a finite number exactly; a float counts as the decimal it is written as."""
     try:

@@ -466,6 +466,10 @@ class Choice(Question):
     other: int | None = None
     contains: bool = False
 
+    @cached_property
+    def _lowered(self) -> Mapping[str, int]:
+        return {word.lower(): action for word, action in self.words.items()}
+
     def value_schema(self) -> dict[str, Any]:
         return {"type": "string", "enum": list(self.words)}
 
@@ -477,8 +481,8 @@ class Choice(Question):
                 for word, action in self.words.items():
                     if word in value or word.capitalize() in value:
                         return action
-            elif value.strip().lower() in self.words:
-                return self.words[value.strip().lower()]
+            elif value.strip().lower() in self._lowered:
+                return self._lowered[value.strip().lower()]
         raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
 
     def sample(self, noise: Noise) -> int:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.facts import NUMBERS_ONLY, Fact, param
-from llm_games.rulebook import Array, Outcome, PerPlayer, Played, Rulebook, State
+from llm_games.facts import NUMBERS_ONLY, Draw, Fact, param
+from llm_games.random_end import CONTINUATION, MOST_ROUNDS, cap_of, continuation_of, last_of
+from llm_games.rulebook import Array, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
 Seen = tuple[str, Mapping[str, tuple[Array, str]]]  # a caption, and columns, each with its format
-MOST_ROUNDS = 1_000_000
 Paid = tuple[PerPlayer, Mapping[str, Any], Mapping[str, Any]]
 """Payoffs of a round, changes of the state, rows of the record."""
 
@@ -50,6 +51,11 @@ class Rounds(Rulebook):
         return self.title
 
     @property
+    def out_of(self) -> str:
+        """What a spectator reads after a round's number."""
+        return f" of {self.rounds}"
+
+    @property
     def stake(self) -> tuple[float, float]:
         """The least and the most that a seat can be paid in a round; infinite: no limit."""
         return -np.inf, np.inf
@@ -65,9 +71,13 @@ class Rounds(Rulebook):
     def play(self, state: Any, actions: Array, broke: Array) -> Played:
         payoffs, changes, record = self.pay(state, actions, broke)
         rounds_played = state.round + 1
-        over = rounds_played >= self.rounds
+        over = self.ended(state, rounds_played)
         next_state = state.replace(round=rounds_played, over=over, **changes)
         return next_state, Outcome(payoffs, self.everybody(over), {"actions": actions, **record})
+
+    def ended(self, state: Any, rounds_played: PerTable) -> PerTable:
+        """Return the tables that are over after so many rounds, bool."""
+        return rounds_played >= self.rounds
 
     @property
     def now(self) -> Fact:
@@ -111,5 +121,66 @@ class Rounds(Rulebook):
         caption, columns = self.spectacle(state)
         cells = ([format(v, form) for v in values.tolist()] for values, form in columns.values())
         rows = [list(row) for row in zip(self.names(), *cells, strict=True)]
-        begun = f"{self.heading}: round {int(state.round)} of {self.rounds}"
+        begun = f"{self.heading}: round {int(state.round)}{self.out_of}"
         return f"{begun}, {caption}" if caption else begun, ["seat", *columns], rows
+
+
+@dataclass(frozen=True)
+class OpenState(State):
+    """Base of states of `OpenRounds`; `last_round` is 0 where the number of rounds is fixed."""
+
+    last_round: PerTable
+
+
+@dataclass(frozen=True)
+class LastOpenActions(OpenState):
+    """The last round's actions, 0 before there was one, in a game that may end at random."""
+
+    actions: PerPlayer
+
+
+@dataclass(frozen=True)
+class OpenRounds(Rounds):
+    """Rounds after each of which another may follow by chance; its state is an `OpenState`.
+
+    Where `continuation` is below 1, `rounds` is only a cap that no player is told: to `terms` it is
+    None.
+    """
+
+    state_type: ClassVar[type[State]] = LastOpenActions
+    usual_rounds: ClassVar[int] = 1
+
+    rounds: int = param(
+        None,
+        "rounds of a run, known to the players; with `continuation` an untold cap",
+        low=1,
+        high=MOST_ROUNDS,
+        none="the usual number; with `continuation` the least cap that is hardly ever reached",
+    )
+    continuation: Fraction = param(Fraction(1), CONTINUATION, read=continuation_of)
+
+    def check(self) -> None:
+        cap = cap_of("rounds", self.rounds, self.usual_rounds, self.continuation)
+        object.__setattr__(self, "rounds", cap)
+
+    def _exact_by(self, name: str, value: Any) -> bool:
+        if name == "rounds":
+            value = cap_of(name, None, self.usual_rounds, self.continuation)
+        return super()._exact_by(name, value)
+
+    @property
+    def open(self) -> bool:
+        return self.continuation < 1
+
+    def draws(self) -> Sequence[Draw]:
+        return (last_of("last_round", self.rounds, self.continuation),) if self.open else ()
+
+    def ended(self, state: Any, rounds_played: PerTable) -> PerTable:
+        return rounds_played >= (state.last_round if self.open else self.rounds)
+
+    @property
+    def out_of(self) -> str:
+        return "" if self.open else super().out_of
+
+    def terms(self) -> dict[str, Any]:
+        return super().terms() | {"rounds": None if self.open else self.rounds}

@@ -17,6 +17,8 @@ from llm_games import game_rooms as rooms
 from llm_games.baselines.games.battle_royale import theory as shooting
 from llm_games.baselines.games.budget_auction import budget_first_price
 from llm_games.baselines.games.el_farol_bar import theory as bar
+from llm_games.baselines.games.matrix_game import theory as matrices
+from llm_games.baselines.games.money_request import theory as requests
 from llm_games.baselines.games.sealed_bid_auction import sealed_first_price
 from llm_games.baselines.games.sealed_bid_auction.sealed_first_price import QUANTILES
 from llm_games.baselines.players import _rule_in
@@ -53,6 +55,19 @@ class Worth(NamedTuple):
 def _bar(game, view):
     often = bar.mixed_equilibrium(bar.Bar.of(game))
     return np.array([0, 1]), np.array([1 - often, often])[:, None].repeat(view.batch[0], 1)
+
+
+def _requests(game, view):
+    downward = requests.symmetric_equilibrium(game)
+    moves = game.high - np.arange(len(downward))
+    return moves, np.array(downward, np.float64)[:, None].repeat(view.batch[0], 1)
+
+
+def _actions(game, view):
+    profile, likely = matrices.selected(game), matrices.mixed(game)
+    pure = game.given.safe if profile is None and likely is None else profile
+    own = likely[view.seat] if pure is None else np.eye(max(game.actions))[pure[view.seat]]
+    return np.arange(len(own)), np.array(own, np.float64)[:, None].repeat(view.batch[0], 1)
 
 
 def _shots(game, view):
@@ -152,6 +167,8 @@ def _worths(game, most):
 
 MIXES: dict[str, Callable] = {
     "el_farol_bar": _bar,
+    "matrix_game": _actions,
+    "money_request": _requests,
     "battle_royale": _shots,
     "sealed_bid_auction": _sealed,
     "budget_auction": _budgets,

@@ -53,6 +53,17 @@ def rows(name):
 
 
 SMALL, QUICK = by_game("SMALL", {}), by_game("QUICK", {})
+
+
+def of_three(name):
+    """Return the parameter of a table of three; none for games of two."""
+    try:
+        llm_games.rules(name, players=3)
+    except llm_games.BadParameter:
+        return {}
+    return {"players": 3}
+
+
 # Every game at its defaults, and in the modes whose spaces, masks or reports differ.
 SETTINGS: list[tuple[str, dict]] = [*SMALL.items(), *rows("SETTINGS")]
 # Every setting once, and every kind of actions once a game; the observation modes take turns.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playing import each_row
+from playing import each_row, of_three
 
 import llm_games
 from llm_games.baselines.players import make_player
@@ -318,7 +318,7 @@ def test_bids_out_of_much_money_are_legal(player):
 def test_a_move_too_large_for_arrays_is_like_the_largest(name, sign):
     played = []
     for move in (sign * 10**30, sign * 2**62):
-        table = Table(rulebook(name, players=3))
+        table = Table(rulebook(name, **of_three(name)))
         table.reset(0)
         move = (move, 0, 0) if name == "pirate_game" else move
         outcome = table.step(dict.fromkeys(table.sight.asked, move))

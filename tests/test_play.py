@@ -220,8 +220,9 @@ def test_every_game_can_be_played_and_compared(game, tmp_path):
     def tries():
         while True:
             yield from ("null", "0", "1", "5", "11")
-            yield from ("accept", "go", "cheap", "costly", "left", "stay")
+            yield from ("accept", "go", "cheap", "costly", "left", "stay", "A")
             yield json.dumps({"1": 100} | dict.fromkeys(map(str, range(2, 11)), 0))
+            yield '{"take": {}}'
 
     answers = tries()
     policy = HumanPolicy(HumanClient(read, said.append))

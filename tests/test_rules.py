@@ -138,7 +138,7 @@ def test_text_and_numbers_say_the_same(name, more):
             sight = Sight(game, state)
             for view in map(sight.view, range(game.players)):
                 seat = view.seat
-                numbers = (seat, view.numbers.tobytes())
+                numbers = (seat, bool(state.over), view.numbers.tobytes())
                 text = (seat, prompts.report(view), prompts.request(view))
                 assert text_of.setdefault(numbers, text) == text
                 if view.question is not None:

@@ -20,6 +20,9 @@ SMALL = {
     "emergency_evacuation": {"layout": "small", "players": 12, "max_rounds": 20, **SAFE},
     "english_auction": {"items": "items_1", "players": 3},
     "battle_royale": {"players": 4},
+    "money_request": {"rounds": 200},
+    "deal_or_no_deal": {"open_values": True},
+    "matrix_game": {"rounds": 20},
     "beauty_contest": {"players": 4, "max": 20},
     "sealed_bid_auction": {"players": 4, "rounds": 8, "valuation_draw": "random"},
 }

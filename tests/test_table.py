@@ -56,10 +56,10 @@ def test_a_game_step_by_step():
 def test_the_seed_is_all_the_randomness_there_is(name, parameters):
     game = rulebook(name, **parameters)
     seats = [make_player("random")] * game.players
-    first, again, other = (play(game, seats, seed) for seed in (1, 1, 2))
+    first, again, *others = (play(game, seats, seed) for seed in (1, 1, *range(2, 8)))
     assert first.over
     assert summary(first) == summary(again)
-    assert summary(first) != summary(other)
+    assert any(summary(first) != summary(other) for other in others)  # some games are short
     assert first.records == again.records
 
 

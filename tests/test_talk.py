@@ -12,7 +12,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.test import api_test, parallel_api_test
-from playing import NAMES, each_row, equal, legal_actions
+from playing import NAMES, each_row, equal, legal_actions, of_three
 from test_vector_env import alike, pair, play_both
 
 import llm_games as lg
@@ -545,7 +545,8 @@ KINDS = ["index", "unit", "rules", "text", {"player_0": "text"}]
 
 
 def conform(name, talk, kind, cycles=12):
-    more = {"players": 12 if name == "emergency_evacuation" else 3, "max_cycles": 2, "talk": talk}
+    many = {"players": 12} if name == "emergency_evacuation" else of_three(name)
+    more = {**many, "max_cycles": 2, "talk": talk}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what they print about spaces
         numeric = lg.make(name, form="aec", actions=kind, obs_mode="numeric", **more)

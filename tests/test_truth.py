@@ -59,8 +59,13 @@ OTHER = {
     "valuation_min": [50],
     "layout": ["hall"],
     "interval": [5],
+    "discount": ["1/3"],
+    "endowment": [(7, 3)],
+    "outside": [(3, 4)],
+    "breakdown": [(4, 3)],
+    "first": [1, "drawn"],
     "hit_rates": [(10, 20, 40)],
-    "items": ["items_3", (("Lamp", 3, 7), ("Chair", 0, 4))],
+    "items": ["items_3", ("pen", "cup", "key"), (("Lamp", 3, 7), ("Chair", 0, 4))],
     "item_order": ["shuffled", "late"],
     "private_values": [((5, 6), (7, 8))],
     "first_bidder": [1],
@@ -72,10 +77,20 @@ OTHER = {
     "persona": ["default"],
     "residents": [(("Zoe", 7, 71), ("Yan", 6, 61), ("Xi", 5, 51))],
     "valuations": [((4, 3, 2),), ((40, 30, 20),) * 2],
+    "payoffs": [((6, 0), (7, 1))],
+    "by_count": [((7, 7), (0, 8))],
+    "ordinal": [67],
+    "labels": [("up", "down"), "drawn"],
+    "called": ["Community Game"],
     "supplies": [lambda game: (game.supply_low,) * game.days],
 }
-NUMBERS = {"history"}  # parameters of what is told in numbers alone
-DRAWN = {("beauty_contest", "personas")}  # what came of them is told, see test_shall_we_talk
+NUMBERS = {("bertrand_competition", "history")}  # parameters of what is told in numbers alone
+DRAWN = {
+    ("beauty_contest", "personas"),
+    ("deal_or_no_deal", "scenario"),
+}  # what came of them is told, see test_shall_we_talk
+BY_TABLE = {"matrix_game"}  # games whose number of players another parameter has
+WORDS_ALONE = {("matrix_game", "words"), ("matrix_game", "order")}  # what is called how, and listed
 WORDS = {"bids", "bids_and_private"}  # values of `reveal` in another game
 
 
@@ -189,7 +204,7 @@ def parameters(name):
 
     for f, change, more, game, changed, states in changes(name, enough):
         key = f.name, change
-        if f.name in NUMBERS or (name, f.name) in DRAWN:
+        if (name, f.name) in NUMBERS | DRAWN:
             tried[*key, None] += 1
             continue
         if not told(f, game):
@@ -217,7 +232,17 @@ def parameters(name):
     missed = {f.name for f in dataclasses.fields(game)} - {at[0][0] for at in tried if len(at) == 2}
     missed -= {f.name for f in dataclasses.fields(game) if f.metadata["hidden"] is True}
     missed -= {drawn for room, drawn in DRAWN if room == name}
+    missed -= {
+        f.name
+        for f in dataclasses.fields(game)
+        if f.name == "players" and (only(f) or name in BY_TABLE)
+    }
     return count, found + silent + [f"nothing was tried for {name}" for name in sorted(missed)]
+
+
+def only(parameter):
+    """Tell whether a parameter has a single value."""
+    return parameter.metadata["low"] == parameter.metadata["high"] is not None
 
 
 def pays(changed, game, states):
@@ -370,6 +395,8 @@ def facts(name):
         for state in states:
             before = heard(game, state)
             for field, array in state.arrays().items():
+                if (name, field) in WORDS_ALONE:
+                    continue
                 if field not in drawn and unborn(array, states[0].arrays()[field]):
                     continue
                 places = list(np.ndindex(np.shape(array)))
@@ -698,9 +725,77 @@ def points(game, steps):
     return [score(coins) if seat >= out else 0 for seat, coins in enumerate(plan)]
 
 
+def claims(game, steps):
+    for one, other in (step.record["actions"].tolist() for step in steps):
+        sign = (other > one) - (other < one)
+        yield [min(one, other) + sign * game.reward, min(one, other) - sign * game.reward]
+
+
+def cells(game, steps):
+    for step in steps:
+        paid = game.given.paid(step.record["played"])
+        yield [game.given.value(units) for units in paid]
+
+
+def requests(game, steps):
+    for one, other in (step.record["actions"].tolist() for step in steps):
+        yield [one + game.bonus * (one + 1 == other), other + game.bonus * (other + 1 == one)]
+
+
+def bargained(game, steps):
+    """Return what the last step settled: an accepted offer, what leaving brings, or a breakdown."""
+    record = steps[-1].record
+    proposer, answer = int(record["proposer"]), int(record["answer"])
+    shares = [int(record["offer"])] * 2
+    shares[proposer] = game.pie - shares[proposer]
+    if answer == 0:
+        return [Fraction(amount) for amount in game.breakdown]
+    amounts = shares if answer == 1 else game.outside
+    worth = [factor ** (int(record["period"]) - 1) for factor in game.discount]
+    return [amount * w for amount, w in zip(amounts, worth, strict=True)]
+
+
+def dealt(game, steps):
+    """Return what the accepted offer, or two claims that are all there is, bring to both."""
+    record = steps[-1].record
+    counts, *values = game.table[int(record["scenario"])].tolist()
+
+    def digits(code):
+        return [code // 5**k % 5 for k in reversed(range(len(counts)))]
+
+    if game.at_once:
+        parts = [digits(int(code)) for code in steps[-1].after.own.tolist()]
+    else:
+        accepted = [int(a) == 5 ** len(counts) for a in record["actions"].tolist()]
+        if not any(accepted):
+            return [Fraction(0)] * 2
+        offer = digits(int(record["standing"]))
+        rest = [n - k for n, k in zip(counts, offer, strict=True)]
+        parts = [rest if accepts else offer for accepts in accepted]
+    if [sum(pieces) for pieces in zip(*parts, strict=True)] != counts:
+        return [Fraction(0)] * 2
+    factor = game.discount ** max(0, len(steps) - 2)
+    pairs = zip(values, parts, strict=True)
+    return [sum(v * k for v, k in zip(row, part, strict=True)) * factor for row, part in pairs]
+
+
+def entrusted(game, steps):
+    first, second = game.endowment
+    for record in (step.record for step in steps if step.record["returning"]):
+        sent, returned = int(record["sent"]), int(record["returned"])
+        pay = [first - sent + returned, second + game.multiplier * sent - returned]
+        yield pay[::-1] if record["investor"] else pay
+
+
+def efforts(game, steps):
+    for chosen in (step.record["actions"].tolist() for step in steps):
+        yield [game.benefit * min(chosen) - game.cost * own + game.base for own in chosen]
+
+
 TOTAL = "Your goal is the highest total of {} over all {}."
 ORDER = "Your goals, the most important first: {}, others overboard."
 NAMED = {
+    "bargaining": {"Your goal is the highest total of points over the game.": bargained},
     "battle_royale": {
         "Your goal is to be the last player left.": alone,
         "Your goal is the largest part of the win: the fewer players are left with you at the end, "
@@ -712,6 +807,7 @@ NAMED = {
     },
     "bertrand_competition": {TOTAL.format("profits", "rounds"): summed(markets)},
     "budget_auction": {TOTAL.format("gains in assets", "rounds"): summed(assets)},
+    "deal_or_no_deal": {"Your goal is the highest total of points over the game.": dealt},
     "diners_dilemma": {TOTAL.format("points", "rounds"): summed(dinners)},
     "divide_dollar": {TOTAL.format("coins", "rounds"): summed(coins)},
     "el_farol_bar": {TOTAL.format("points", "rounds"): summed(nights)},
@@ -720,6 +816,9 @@ NAMED = {
         TOTAL.format("profits", "items"): auction(lambda value, price: value - price),
         "Your goal is to win as many items as possible.": auction(lambda value, price: 1),
     },
+    "matrix_game": {TOTAL.format("points", "rounds"): summed(cells)},
+    "minimum_effort": {TOTAL.format("points", "rounds"): summed(efforts)},
+    "money_request": {TOTAL.format("points", "rounds"): summed(requests)},
     "pirate_game": {
         ORDER.format("coins, survival"): lambda game, steps: chests(game, steps)[1],
         ORDER.format("survival, coins"): points,
@@ -729,6 +828,8 @@ NAMED = {
         "Your goal is to hold as many tokens as possible at the end.": held,
     },
     "sealed_bid_auction": {TOTAL.format("profits", "rounds"): summed(sealed)},
+    "trust_game": {TOTAL.format("points", "rounds"): summed(entrusted)},
+    "travelers_dilemma": {TOTAL.format("points", "rounds"): summed(claims)},
     "water_allocation": {"Your goal is to be alive after the last day.": survivors},
 }
 PAID = by_game("PAID", [])

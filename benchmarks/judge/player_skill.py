@@ -326,9 +326,9 @@ def _gains(
         recorded = [parts[number].episode.payoffs[seat] for number, seat in pairs]
         if not np.allclose(replayed, recorded, rtol=1e-9, atol=1e-9):
             return None
-        rounds = rules.rounds if isinstance(rules, Rounds) else 1
-        for (number, seat), gains in zip(pairs, ((replied - replayed) / rounds).T, strict=True):
-            gains_by_part[number][:, seat] = gains
+        for (number, seat), gains in zip(pairs, (replied - replayed).T, strict=True):
+            rounds = len(moves[number]) if isinstance(rules, Rounds) else 1
+            gains_by_part[number][:, seat] = gains / rounds
     return gains_by_part
 
 

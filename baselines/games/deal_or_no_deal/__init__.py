@@ -1,0 +1,1 @@
+"""deal_or_no_deal."""

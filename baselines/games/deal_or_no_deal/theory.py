@@ -1,0 +1,232 @@
+"""Theory of deal or no deal: all divisions of a scenario, what its law brings, and perfect offers.
+
+A scenario is three rows: counts, and the values of both seats. Perfect play is backward induction
+where all values and the number of moves are known: of equal own payoffs the better one for the
+other is offered, who accepts where it is indifferent. With private values no equilibrium is
+claimed.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.arrays import Array
+from llm_games.baselines.regret import Claim, Measured, Parts, Steps
+from llm_games.games.deal_or_no_deal.divisions import code_of, law, taken_of
+
+Scenario = tuple[tuple[int, ...], ...]
+
+
+class Divisions(NamedTuple):
+    """All divisions of a scenario in order of what the first seat takes, ``(divisions,)`` each."""
+
+    codes: Array
+    taken: Array  # ``(kinds, divisions)``
+    scores: Array  # of both seats, ``(2, divisions)``
+
+    @property
+    def frontier(self) -> Array:
+        """Return the divisions than which none is better for one and no worse for the other."""
+        one, two = self.scores[:, :, None], self.scores[:, None]
+        better: Array = np.all(two >= one, axis=0) & np.any(two > one, axis=0)
+        return ~np.any(better, axis=1)
+
+    @property
+    def nash(self) -> int:
+        """Return the first division with the largest product of scores, by its place."""
+        return int(self.scores.prod(axis=0).argmax())
+
+
+@lru_cache(maxsize=8192)
+def divisions_of(scenario: Scenario) -> Divisions:
+    counts, *values = (np.array(row, np.int64) for row in scenario)
+    taken = np.array(list(product(*(range(count + 1) for count in counts.tolist())))).T
+    scores = np.stack([values[0] @ taken, values[1] @ (counts[:, None] - taken)])
+    return Divisions(code_of(taken), taken, scores)
+
+
+class LawMeans(NamedTuple):
+    """Means over all scenarios that can be drawn, exactly."""
+
+    best_joint: Fraction
+    max_min: Fraction
+    equal_points: Fraction  # how often the best joint score can be had with equal points
+
+
+@lru_cache(maxsize=4)
+def law_means(kinds: int) -> LawMeans:
+    joint, least, equal = 0, 0, 0
+    for scenario in law(kinds).tolist():
+        one, two = divisions_of(tuple(map(tuple, scenario))).scores
+        best = int((one + two).max())
+        joint, least = joint + best, least + int(np.minimum(one, two).max())
+        equal += bool(((one + two == best) & (one == two)).any())
+    count = len(law(kinds))
+    return LawMeans(Fraction(joint, count), Fraction(least, count), Fraction(equal, count))
+
+
+class PerfectMove(NamedTuple):
+    """Perfect play of a move: the division that its maker offers, and what both then get.
+
+    `codes` are what the maker takes; `payoffs` are the maker's and the other's if nothing was
+    accepted before, by division in `offers`.
+    """
+
+    code: int
+    payoffs: tuple[Fraction, Fraction]
+    offers: tuple[tuple[Fraction, Fraction], ...]
+
+
+@lru_cache(maxsize=4096)
+def perfect(
+    scenario: Scenario, first: int, moves: int, discount: Fraction
+) -> tuple[PerfectMove, ...]:
+    """Return perfect play of each move where all values are known."""
+    found: list[PerfectMove] = []
+    later = (Fraction(0), Fraction(0))  # of the next maker and the other
+    for number in range(moves, 0, -1):
+        maker = (first + number - 1) % 2
+        counts, *values = scenario
+        own = divisions_of((counts, values[maker], values[1 - maker]))
+        factor, offers = discount ** max(0, number - 1), []
+        for mine, theirs in own.scores.T.tolist():
+            accepted = number < moves and theirs * factor >= later[0]
+            offers.append((mine * factor, theirs * factor) if accepted else later[::-1])
+        best = max(range(len(offers)), key=lambda i: (offers[i], -i))
+        later = offers[best]
+        found.append(PerfectMove(int(own.codes[best]), later, tuple(offers)))
+    return tuple(reversed(found))
+
+
+def rows_of(game: Any, index: int) -> Scenario:
+    return tuple(map(tuple, game.table[index].tolist()))
+
+
+def plan(game: Any, index: int) -> tuple[PerfectMove, ...]:
+    return perfect(rows_of(game, index), game.first, game.moves, game.discount)
+
+
+@lru_cache(maxsize=8192)
+def fair_code(game: Any, counts: tuple[int, ...], values: tuple[int, ...]) -> int:
+    """Return the division with the best own value times the mean value for the other.
+
+    The mean is over all values of the other that the law allows with the own ones; the first of
+    equals.
+    """
+    table = law(len(counts))
+    rows = table[(table[:, 0] == counts).all(axis=1) & (table[:, 1] == values).all(axis=1), 2]
+    taken = divisions_of((counts, values, values)).taken
+    others = rows.sum(axis=0) @ (np.array(counts)[:, None] - taken)
+    return int(code_of(taken)[(np.array(values) @ taken * others).argmax()])
+
+
+# -- how play is judged -------------------------------------------------------------------------
+
+
+def deviation(game: Any, record: Steps) -> Measured:
+    """Return what each move loses to the best one, all values being known in hindsight.
+
+    A claim's is against the other's claim, an offer's or acceptance's if all goes on perfectly; NaN
+    where chance ends the game. The distance, where all values are open: 1 if a move loses anything.
+    """
+    actions = record["actions"]
+    regret = np.zeros(actions.shape)
+    for place in np.ndindex(actions.shape[1:]):
+        at = (slice(None), *place)
+        index, number = int(record["scenario"][place]), int(record["move"][place])
+        if game.at_once:
+            regret[at] = _claims_regret(rows_of(game, index), actions[at])
+        elif game.open_end or number > game.moves:
+            regret[at] = np.nan if game.open_end else 0.0
+        else:
+            mover = (game.first + number - 1) % 2
+            regret[(mover, *place)] = _offer_regret(
+                game, index, number, int(actions[(mover, *place)]), int(record["standing"][place])
+            )
+    far = np.where(game.open_values, (regret > 0).any(axis=0), np.nan)
+    return regret, np.where(np.isnan(regret).any(axis=0), np.nan, far)
+
+
+def _claims_regret(scenario: Scenario, claims: Array) -> Array:
+    counts, *values = (np.array(row, np.int64) for row in scenario)
+    taken = taken_of(np.clip(claims, 0, None), len(counts))
+    best = (np.array(values).T * (counts[:, None] - taken[:, ::-1])).sum(axis=0)
+    fits = (taken.sum(axis=1) == counts).all()
+    return np.where(fits, 0, best).astype(np.float64)
+
+
+def _offer_regret(game: Any, index: int, number: int, action: int, standing: int) -> float:
+    move, (counts, *values) = plan(game, index)[number - 1], rows_of(game, index)
+    mover = (game.first + number - 1) % 2
+    accepting = Fraction(-1)
+    if standing >= 0:
+        rest = np.array(counts) - taken_of(standing, len(counts))
+        worth = int(np.array(values[mover]) @ rest)
+        accepting = worth * game.discount ** max(0, number - 2)
+    if action == game.accept:
+        got = accepting
+    else:
+        codes = divisions_of((counts, values[mover], values[1 - mover])).codes
+        got = move.offers[int(np.searchsorted(codes, action))][0]
+    return float(max(move.payoffs[0], accepting) - got)
+
+
+def rational(game: Any) -> Claim:
+    if not game.open_values:
+        what = "offers, and claims, what is best for both as far as it knows, and accepts half"
+        return Claim("heuristic", what)
+    if game.at_once:
+        what = "claims its part of the division with the largest product"
+        return Claim("equilibrium", f"{what}, one of many on which both must agree")
+    if game.open_end:
+        return Claim("heuristic", "offers the division with the largest product of both payoffs")
+    return Claim("equilibrium", "plays subgame-perfectly; where it is indifferent it accepts")
+
+
+def replies(game: Any) -> list[str]:
+    conceders = [f"conceder:{step}" for step in range(6)]
+    return ["rational", "greedy", "fair", "accepts_all", "full_information", *conceders]
+
+
+def welfare(game: Any, steps: Steps) -> Parts:
+    """Return the sum of payoffs; the equilibrium is the perfect one, where all is known."""
+    scenario = np.atleast_1d(steps["scenario"][..., 0])
+    best = [divisions_of(rows_of(game, i)).scores.sum(axis=0).max() for i in scenario.tolist()]
+    known = np.full(len(best), np.nan)
+    if game.open_values and not game.at_once and not game.open_end:
+        known[:] = [float(sum(plan(game, i)[0].payoffs)) for i in scenario.tolist()]
+    shape = steps["scenario"].shape[:-1]
+    total = steps["payoffs"].sum(axis=(0, -1))
+    return total, 0, np.reshape(best, shape), known.reshape(shape), known.reshape(shape)
+
+
+# -- what people are compared by ------------------------------------------------------------------
+
+
+def measures(game: Any, plays: Sequence[Steps]) -> dict[str, float]:
+    """Return what reports say of some plays, each `stacked` of one table, by name."""
+    agreed = np.array([play["agreed"].any() for play in plays], bool)
+    scores = np.array([play["payoffs"].sum(axis=-1) for play in plays]).reshape(-1, 2)
+    found = [divisions_of(rows_of(game, int(play["scenario"][0]))) for play in plays]
+    best = np.array([each.scores.sum(axis=0).max() for each in found])
+    moves = np.array([play["move"].max() for play in plays])
+    factor = np.array([float(game.discount ** max(0, int(move) - 2)) for move in moves])
+    pareto = np.array([
+        bool((np.isclose(each.scores[:, each.frontier].T, s / f).all(axis=1)).any())
+        for each, s, f in zip(found, scores, factor, strict=True)
+    ], bool)  # fmt: skip
+    mean = lambda values: float(np.mean(values)) if len(values) else np.nan  # noqa: E731
+    return {
+        "agreement": mean(agreed),
+        "score": mean(scores),
+        "score of deals": mean(scores[agreed]),
+        "joint score": mean(scores[agreed].sum(axis=1)),
+        "share of the best joint score": mean(scores[agreed].sum(axis=1) / best[agreed]),
+        "Pareto-efficient deals": mean(pareto[agreed]),
+        "equal points": mean(scores[agreed, 0] == scores[agreed, 1]),
+        "moves": mean(moves),
+    }

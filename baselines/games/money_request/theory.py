@@ -1,0 +1,130 @@
+"""Money request game: levels of reasoning are steps of one below `high`.
+
+In the one symmetric equilibrium a request of x has the chance ``(high - x + 1) / bonus``, down to
+where these add up to 1. There are others, in which the seats differ. Arad and Rubinstein, American
+Economic Review 102, 2012.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from llm_games.baselines.mixed_equilibria import MOST_ACTIONS, Profile, mixed_equilibria
+from llm_games.baselines.payoff_tables import check_table
+from llm_games.baselines.reasoning_levels import DEEPEST, level_shares
+from llm_games.baselines.regret import (
+    Claim,
+    Measured,
+    Parts,
+    Steps,
+    constants,
+    flat,
+    gain_on_pairs,
+)
+from llm_games.games.money_request.rules import MoneyRequest
+from llm_games.rulebook import Array, PerPlayer
+
+
+@lru_cache(64)
+def symmetric_equilibrium(game: MoneyRequest) -> tuple[Fraction, ...]:
+    """Return the chances of the requests from `high` downward, as far as they are made."""
+    chances, rest = [], Fraction(1)
+    for below in range(game.high - game.low):
+        share = min(Fraction(below + 1, game.bonus), rest) if game.bonus else rest
+        chances.append(share)
+        rest -= share
+        if not rest:
+            return tuple(chances)
+    return (*chances, rest)
+
+
+def payoff_table(game: MoneyRequest) -> Array:
+    """Return all payoffs by requests above the lowest, ``(2, requests, requests)``, int64."""
+    check_table(2 * (game.high - game.low + 1) ** 2)
+    requests = np.arange(game.low, game.high + 1)
+    row = game.paid(requests[:, None], requests[None, :]).astype(np.int64)
+    return np.stack([row, row.T])
+
+
+@lru_cache(64)
+def equilibria(game: MoneyRequest) -> tuple[Profile, ...]:
+    """Return all extreme equilibria, chances of the requests from `low` upward."""
+    return tuple(mixed_equilibria(payoff_table(game)))
+
+
+def best_response(game: MoneyRequest, others: Array) -> Array:
+    """Return the best reply to the other's request, of equals the highest."""
+    undercut = (others > game.low) & (others - 1 + game.bonus > game.high)
+    return np.where(undercut, others - 1, game.high)
+
+
+def regret(game: MoneyRequest, requests: PerPlayer) -> PerPlayer:
+    others = requests[::-1]
+    return game.paid(best_response(game, others), others) - game.paid(requests, others)
+
+
+def level_k(game: MoneyRequest, level: int) -> int:
+    return max(game.high - level, game.low)
+
+
+def expected(game: MoneyRequest, chances: Array) -> Array:
+    """Return what each request earns against these chances of the other's, from `low` upward."""
+    return np.asarray(payoff_table(game)[0] @ chances)
+
+
+def deviation(game: Any, record: Steps) -> Measured:
+    """Return regret and distance of a round, which is not defined where equilibria are mixed."""
+    requests = record["actions"]
+    far = (game.high - requests).sum(axis=0) / (2 * (game.high - game.low))
+    return regret(game, requests), far * np.nan if game.bonus else far
+
+
+def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
+    requests = flat(steps["actions"])[seat]
+    tried = np.append(game.high, np.maximum(np.unique(requests) - 1, game.low))
+    return gain_on_pairs(game.paid, requests, tried, reply)
+
+
+def rational(game: Any) -> Claim:
+    chances = symmetric_equilibrium(game)
+    if len(chances) == 1:
+        return Claim("equilibrium", f"requests {game.high}")
+    low = game.high - len(chances) + 1
+    sentence = (
+        f"draws requests from {low} to {game.high}, the only symmetric equilibrium of a round"
+    )
+    return Claim("equilibrium", f"{sentence}; there are others")
+
+
+def replies(game: Any) -> list[str]:
+    return ["rational", "best_response", *constants(game.low, game.high)]
+
+
+def welfare(game: Any, steps: Steps) -> Parts:
+    """Return the sum of payoffs; in every equilibrium each seat has at least `high`."""
+    requests = steps["actions"]
+    rounds, low, high = requests.shape[-1], 2 * game.low, 2 * game.high
+    best, highest = max(high, high - 1 + game.bonus), np.nan
+    if game.high - game.low < MOST_ACTIONS:
+        table, found = payoff_table(game).sum(axis=0).astype(object), equilibria(game)
+        highest = float(max(np.array(row) @ table @ np.array(column) for row, column in found))
+    total = game.paid(requests, requests[::-1]).sum(axis=(0, -1))
+    return total, *(rounds * value for value in (low, best, high, highest))
+
+
+def measures(game: Any, steps: Steps) -> Mapping[str, float]:
+    """Return the mean, how often the bonus is won, levels, and the distance to the equilibrium."""
+    requests = steps["actions"]
+    ladder = list(range(game.high, max(game.high - DEEPEST, game.low) - 1, -1))
+    chances = symmetric_equilibrium(game)
+    made = [float((requests == game.high - below).mean()) for below in range(len(chances))]
+    apart = sum(abs(share - float(chance)) for share, chance in zip(made, chances, strict=True))
+    return {
+        "mean request": float(requests.mean()),
+        "bonus rate": float((requests == requests[::-1] - 1).mean()),
+        **level_shares(requests, ladder),
+        "total variation to the equilibrium": (apart + 1 - sum(made)) / 2,
+    }

@@ -1,0 +1,1 @@
+"""travelers_dilemma."""

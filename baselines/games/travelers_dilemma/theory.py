@@ -1,0 +1,105 @@
+"""Traveler's dilemma: undercutting by 1 gains ``reward - 1``.
+
+Above a reward of 1 only the lowest claims are an equilibrium, also the only one that survives
+elimination; up to it all pairs of equal claims are. Basu, American Economic Review 84, 1994.
+Repeated for a known number of rounds nothing changes.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from llm_games.baselines.payoff_tables import check_table
+from llm_games.baselines.reasoning_levels import DEEPEST, level_shares
+from llm_games.baselines.regret import (
+    Claim,
+    Measured,
+    Parts,
+    Steps,
+    constants,
+    flat,
+    gain_on_pairs,
+)
+from llm_games.games.travelers_dilemma.rules import TravelersDilemma
+from llm_games.rulebook import Array, PerPlayer
+
+
+def best_response(game: TravelersDilemma, others: Array) -> Array:
+    """Return the best reply to the other's claim, of equals the largest."""
+    return np.maximum(others - (game.reward > 1), game.low)
+
+
+def regret(game: TravelersDilemma, claims: PerPlayer) -> PerPlayer:
+    others = claims[::-1]
+    return game.paid(best_response(game, others), others) - game.paid(claims, others)
+
+
+def equilibrium(game: TravelersDilemma) -> int:
+    """Return the claim of the equilibrium that is best for both."""
+    return game.low if game.reward > 1 else game.high
+
+
+def payoff_table(game: TravelersDilemma) -> Array:
+    """Return all payoffs by claims above the lowest, ``(2, claims, claims)``."""
+    check_table(2 * (game.high - game.low + 1) ** 2)
+    claims = np.arange(game.low, game.high + 1)
+    row = game.paid(claims[:, None], claims[None, :])
+    return np.stack([row, row.T])
+
+
+@lru_cache(64)
+def level_k(game: TravelersDilemma, level: int) -> int:
+    """Return the claim of a level of at least 1; level 0 claims anything, all equally likely."""
+    if level > 1:
+        return int(best_response(game, np.array(level_k(game, level - 1))))
+    p, q = game.reward.as_integer_ratio()
+    below = np.arange(game.high - game.low + 1)  # lower claims, each less likely than the next
+    claims, above = game.low + below, below[::-1]
+    lower = below * game.low + below * (below - 1) // 2  # sum of the lower claims
+    paid = q * (lower + claims * (above + 1)) + p * (above - below)
+    return int(claims[len(claims) - 1 - paid[::-1].argmax()])
+
+
+def deviation(game: Any, record: Steps) -> Measured:
+    """Return regret and distance of a round; the nearest equilibrium of many has equal claims."""
+    claims, span = record["actions"], 2 * (game.high - game.low)
+    far = (claims - game.low).sum(axis=0) if game.reward > 1 else np.abs(claims[0] - claims[1])
+    return regret(game, claims), far / span
+
+
+def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
+    claims = flat(steps["actions"])[seat]
+    kinds = np.unique(claims)
+    tried = np.unique(np.concatenate([kinds, np.maximum(kinds - 1, game.low), [game.high]]))
+    return gain_on_pairs(game.paid, claims, tried, reply)
+
+
+def rational(game: Any) -> Claim:
+    if game.reward > 1:
+        return Claim("equilibrium", f"claims {game.low}, the only equilibrium of a round")
+    return Claim("equilibrium", f"claims {game.high}, the best of many equilibria of a round")
+
+
+def replies(game: Any) -> list[str]:
+    return ["rational", "best_response", *constants(game.low, game.high)]
+
+
+def welfare(game: Any, steps: Steps) -> Parts:
+    """Return the sum of payoffs, twice the lower claim."""
+    claims = steps["actions"]
+    rounds, low, high = claims.shape[-1], 2 * game.low, 2 * game.high
+    highest = low if game.reward > 1 else high
+    total = 2 * claims.min(axis=0).sum(axis=-1)
+    return total, *(rounds * value for value in (low, high, low, highest))
+
+
+def measures(game: Any, steps: Steps) -> Mapping[str, float]:
+    """Return the mean claim, how often a claim is below the one before, and shares of levels."""
+    claims = steps["actions"]
+    ladder = [level_k(game, level) for level in range(1, DEEPEST + 1)]
+    fall = -np.diff(claims, axis=-1)
+    shares = level_shares(claims, ladder, first=1)
+    undercut = (fall > 0).mean() if fall.size else np.nan
+    return {"mean claim": float(claims.mean()), "undercutting": float(undercut), **shares}

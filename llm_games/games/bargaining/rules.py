@@ -1,0 +1,230 @@
+"""Bargaining: two seats divide a pie by offers and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import lcm
+from typing import Any, ClassVar
+
+import numpy as np
+
+from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at
+from llm_games.errors import BadParameter
+from llm_games.facts import Draw, Fact, check_choice, count_of, each_of, factor_of, fixed, param
+from llm_games.questions import MISSING, MONEY, Choice, Question, integer
+from llm_games.rulebook import Chance, Goal, Outcome, Played, Rulebook, State
+
+REJECT, ACCEPT, LEAVE, NONE = 0, 1, 2, -1  # answers; none, also of offers
+WORDS = ("reject", "accept", "leave")
+
+
+@dataclass(frozen=True)
+class BargainingState(State):
+    """A table between moves; ``round`` counts the periods finished.
+
+    `opener` is the seat that proposes in odd periods; `standing` is an offer to be answered. Of the
+    last period: the offer, its `answer`, and the smallest accepted one where that is named.
+    """
+
+    opener: PerTable
+    standing: PerTable
+    offer: PerTable
+    answer: PerTable
+    least: PerTable
+
+
+@dataclass(frozen=True)
+class Bargaining(Rulebook):
+    """Bargaining. Sources: Güth, Schmittberger & Schwarze 1982; Rubinstein 1982.
+
+    In a period the proposer offers the other seat an amount, and that accepts (1), rejects (0) or,
+    with `outside`, leaves (2); then the roles change. What is agreed or paid for leaving in period
+    t counts the own discount to the power of t - 1. All is paid at the end. In place of a missing
+    or illegal move half of the pie is offered, an offer rejected, or the whole pie the least.
+    """
+
+    name: ClassVar[str] = "bargaining"
+    title: ClassVar[str] = "Bargaining"
+    source: ClassVar[str] = "Güth et al. 1982, Rubinstein 1982"
+    turns: ClassVar[bool] = True
+    narrows: ClassVar[bool] = True
+    shared_goal: ClassVar[Goal] = Goal(unit="points", over="the game")
+    personal: ClassVar[tuple[str, ...]] = ("discount", "outside", "breakdown")
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "ultimatum": {},
+        "moblab": {"method": "strategy"},
+        "forsythe": {"pie": 20},
+        "dictator": {"veto": False},
+        "shrinking": {"periods": 2, "discount": Fraction(1, 4)},
+        "rubinstein": {"periods": 10, "discount": Fraction(9, 10)},
+    }
+
+    players: int = param(2, "number of players, always 2", low=2, high=2)
+    pie: int = param(100, "points to divide", low=1, high=10**6)
+    periods: int = param(1, "offers that can be made", low=1, high=50)
+    discount: tuple[Fraction, ...] = param(
+        (Fraction(1),) * 2, "factor of a period, of both seats", read=each_of(2, factor_of)
+    )
+    outside: tuple[int, ...] | None = param(
+        None, "paid if the one who answers leaves", read=each_of(2, count_of), none="nobody can"
+    )
+    breakdown: tuple[int, ...] = param((0, 0), "without agreement", read=each_of(2, count_of))
+    first: int | str = param(0, "seat that proposes first, or ``drawn``")  # type: ignore[assignment]
+    method: str = param(
+        "sequential", sequential="an offer is answered", strategy="the smallest accepted is named"
+    )
+    veto: bool = param(True, "whether offers are answered; if not, the proposer decides alone")
+
+    at_once = property(lambda self: self.method == "strategy")  # both name a number
+    last_answer = property(lambda self: ACCEPT if self.outside is None else LEAVE)
+    picks = property(lambda self: self.pie < 256)
+    payable = property(lambda self: (0.0, float(self.pie)))
+    seats_differ = "one seat proposes first"
+
+    def check(self) -> None:
+        check_choice("first", self.first, (0, 1, "drawn"))
+        if (amount := max(*self.breakdown, *(self.outside or ()))) > self.pie:
+            raise BadParameter(f"outside, breakdown must be at most {self.pie}, got {amount}")
+        long = self.periods > 1 or self.outside is not None
+        if self.at_once + (not self.veto) + long > 1:
+            found = f"got {self.method!r}, {self.veto}, {self.periods}, {self.outside}"
+            several = "method='strategy', veto=False, and periods above 1 or outside"
+            raise BadParameter(f"{several} exclude one another, {found}; leave others out")
+
+    @property
+    def largest(self) -> int:
+        shared = lcm(*(factor.denominator for factor in self.discount))
+        return int(self.pie * shared ** (self.periods - 1))
+
+    def length(self) -> int:
+        return self.periods * (2 if self.veto and not self.at_once else 1)
+
+    def bounds(self) -> tuple[int, int]:
+        return 0, max(self.pie, self.last_answer)
+
+    def draws(self) -> Sequence[Draw]:
+        drawn = (lambda noise: noise.integers(2)) if self.first == "drawn" else fixed(self.first)
+        return (Draw("opener", drawn, 0, 1),)
+
+    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> Any:
+        nothing = dict.fromkeys(("standing", "offer", "answer", "least"), NONE)
+        return super().first(BargainingState, batch, **nothing, **chance)
+
+    def proposes(self, state: BargainingState, ago: int = 0) -> PerPlayer:
+        """Return the seat that proposes in this period, or in the last one, bool."""
+        return self.seats(state) == (state.opener + state.round - ago) % 2
+
+    def asked(self, state: BargainingState) -> Array:
+        return ((self.proposes(state) != (state.standing > NONE)) | self.at_once) & ~state.over
+
+    def talks(self, state: BargainingState) -> PerTable:
+        return (state.standing == NONE) & ~state.over
+
+    def highest_legal(self, state: BargainingState) -> Array:
+        return np.where(self.everybody(state.standing > NONE), self.last_answer, self.pie)
+
+    def fallback(self, state: BargainingState) -> Array:
+        other = np.where(state.standing > NONE, REJECT, self.pie)
+        return np.where(self.proposes(state), self.pie // 2, other)
+
+    def play(self, state: BargainingState, actions: PerPlayer, broke: PerPlayer) -> Played:
+        proposer, answering = (state.opener + state.round) % 2, state.standing > NONE
+        reply = at(actions, 1 - proposer)
+        offer = np.where(answering, state.standing, at(actions, proposer))
+        answer = np.where(answering, reply, NONE if self.veto else ACCEPT)
+        if self.at_once:
+            answer = np.where(offer >= reply, ACCEPT, REJECT)
+        decided = answer > NONE
+        next_state = state.replace(
+            round=state.round + decided,
+            over=decided & ((answer != REJECT) | (state.round + 1 >= self.periods)),
+            standing=np.where(decided, NONE, offer),
+            offer=np.where(decided, offer, state.offer),
+            answer=np.where(decided, answer, state.answer),
+            least=reply if self.at_once else state.least,
+        )
+        named = np.where(self.asked(state), actions, MISSING)
+        record = {"actions": named, "period": state.round + 1, "proposer": proposer}
+        record |= {"offer": offer, "answer": answer, "answering": answering}
+        record["payoffs"] = payoffs = self.payoffs(next_state)
+        return next_state, Outcome(payoffs, self.everybody(next_state.over), record)
+
+    @cached_property
+    def _without(self) -> Array:
+        """What both seats get without agreement (row 0), or if one leaves; ``(2, 2)``."""
+        return np.array([self.breakdown, self.outside or (0, 0)])
+
+    @cached_property
+    def _powers(self) -> Array:
+        """Numerators and denominators of both seats' factors by period, ``(2, 2, periods)``."""
+        ratios = [factor.as_integer_ratio() for factor in self.discount]
+        return np.array(ratios).T[..., None] ** np.arange(self.periods)
+
+    def payoffs(self, state: BargainingState) -> PerPlayer:
+        """Return what is paid at the end, float64 ``(players, *batch)``; 0 until then."""
+        if not any_true(state.over):  # a short way
+            return np.zeros((self.players, *state.round.shape))
+        above, below = self._powers[:, :, np.clip(state.round, 1, self.periods) - 1]
+        share = np.where(self.proposes(state, ago=1), self.pie - state.offer, state.offer)
+        breakdown, outside = (self.each(row, state.round.shape) for row in self._without)
+        ended = np.where(state.answer == ACCEPT, share, outside) * above / below
+        ended = np.where(state.answer == REJECT, breakdown, ended)
+        return np.where(state.over & ~state.void, ended, 0.0)
+
+    def known(self) -> Sequence[Fact]:
+        # The other's number is not told where both are named at once.
+        offer = lambda s: np.where(self.at_once & ~self.proposes(s, ago=1), NONE, s.offer)
+        least = lambda s: np.where(self.proposes(s, ago=1), NONE, s.least)
+        high, end, none = self.pie, self.periods + 1, "; -1: none"
+        return (
+            Fact("period", lambda s: s.round + 1, 1, end, "period to play; periods + 1 at the end"),
+            Fact("proposes", self.proposes, 0, 1, "1: the own seat proposes in this period"),
+            Fact("standing", lambda s: s.standing, NONE, high, f"offer to be answered{none}"),
+            Fact("offer", offer, NONE, high, f"offer of the last period{none}"),
+            Fact("least", least, NONE, high, f"smallest offer that one accepted{none}"),
+            Fact("answer", lambda s: s.answer, NONE, LEAVE, f"0 reject, 1 accept, 2 leave{none}"),
+            Fact("payoff", self.payoffs, 0, high, "own payoff once the game is over"),
+        )
+
+    def told(self, state: BargainingState, seat: int) -> dict[str, Any]:
+        done, mine = int(state.round), bool(self.proposes(state, ago=1)[seat])
+        last: dict[str, Any] = {"mine": mine, "answer": WORDS[int(state.answer)]}
+        last |= self._parts(int(state.offer) if mine or not self.at_once else NONE)
+        last["least"] = int(state.least) if self.at_once and not mine else None
+        last["payoff"] = float(self.payoffs(state)[seat]) if state.over else None
+        knowledge: dict[str, Any] = dict.fromkeys(("period", "factor", "other_factor"))
+        knowledge |= {"phase": self._key(state, seat), "last": last if done else None}
+        if self.periods > 1:
+            last["period"], knowledge["period"] = done, min(done + 1, self.periods)
+        if self.discount != (1, 1):
+            knowledge["factor"] = self.discount[seat] ** done
+            knowledge["other_factor"] = self.discount[1 - seat] ** done
+        return knowledge | self._parts(int(state.standing))
+
+    def _parts(self, offer: int) -> dict[str, int | None]:
+        none = offer == NONE
+        return {"offer": None if none else offer, "rest": None if none else self.pie - offer}
+
+    def _key(self, state: BargainingState, seat: int) -> str:
+        names = self.at_once and not self.proposes(state)[seat]
+        return "answer" if state.standing > NONE else "least" if names else "offer"
+
+    def asks(self, state: BargainingState, seat: int) -> Question:
+        if (key := self._key(state, seat)) == "answer":
+            words = ("accept", "reject", "leave")[: self.last_answer + 1]
+            return Choice(key, {word: WORDS.index(word) for word in words})
+        return integer(key, 0, self.pie, units=(*MONEY, "point", "points"))
+
+    def picture(self, state: BargainingState) -> tuple[str, list[str], list[list[str]]]:
+        waiting = int(state.standing > NONE)
+        period, offer = int(state.round) + waiting, int(state.standing if waiting else state.offer)
+        mine = self.proposes(state, ago=1 - waiting)
+        shares = np.where(mine, self.pie - offer, offer) * (period > 0)
+        columns = zip(self.names(), shares, self.payoffs(state), strict=True)
+        answer = "" if waiting or not period else f": {WORDS[int(state.answer)]}"
+        caption = f"{self.title}, period {period} of {self.periods}{answer}"
+        rows = [[name, str(share), f"{payoff:g}"] for name, share, payoff in columns]
+        return caption, ["seat", "share", "payoff"], rows

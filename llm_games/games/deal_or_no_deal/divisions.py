@@ -1,0 +1,128 @@
+"""Divisions of some items as one number, the law of what is to be divided, and the question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from llm_games.arrays import Array
+from llm_games.noise import Noise
+from llm_games.questions import BadReply, Question, read_integer
+from llm_games.schemas import object_of
+
+BASE = 5  # one more than the most pieces of a kind
+FEWEST, MOST, WORTH = 5, 7, 10  # items in all, and what all are worth to each
+
+
+def code_of(taken: Any) -> Array:
+    """Return divisions, kinds first ``(kinds, ...)``, as numbers; the first kind counts most."""
+    taken = np.asarray(taken, np.int64)
+    weights = BASE ** np.arange(len(taken))[::-1]
+    return np.tensordot(weights, taken, 1)
+
+
+def taken_of(codes: Any, kinds: int) -> Array:
+    """Return what is taken, ``(kinds, ...)``; the inverse of `code_of`."""
+    codes = np.asarray(codes, np.int64)
+    return np.stack([codes // BASE**power % BASE for power in reversed(range(kinds))])
+
+
+@lru_cache(maxsize=4)
+def law(kinds: int) -> Array:
+    """Return all scenarios, int64 ``(scenarios, 3, kinds)``: counts, and the values of both seats.
+
+    All are equally likely: 5 to 7 items, 1 to 4 of a kind, worth 10 to each seat; no kind is
+    worthless to both, and one is worth something to both.
+    """
+    scenarios = []
+    for counts in product(range(1, BASE), repeat=kinds):
+        if FEWEST <= sum(counts) <= MOST:
+            rows = np.array(list(product(*(range(WORTH // count + 1) for count in counts))))
+            rows = rows[rows @ counts == WORTH]
+            some = rows > 0
+            fits = (some[:, None] | some).all(-1) & (some[:, None] & some).any(-1)
+            scenarios += [(counts, rows[one], rows[two]) for one, two in np.argwhere(fits)]
+    table = np.array(scenarios, np.int64)
+    table.flags.writeable = False
+    return table
+
+
+@dataclass(frozen=True)
+class Takes(Question):
+    """How many pieces of each kind one takes, by name; or the word ``accept``, where it `may`.
+
+    Kinds that are not named count 0. The action is a `code_of`, to accept `BASE` to the number of
+    kinds.
+    """
+
+    counts: Mapping[str, int]
+    may: bool = False
+
+    @property
+    def accept(self) -> int:
+        return BASE ** len(self.counts)
+
+    def value_schema(self) -> dict[str, Any]:
+        kinds = self.counts.items()
+        pieces = object_of({n: {"type": "integer", "minimum": 0, "maximum": c} for n, c in kinds})
+        return {"anyOf": [pieces, {"enum": ["accept"]}]} if self.may else pieces
+
+    def read(self, value: Any) -> int:
+        if isinstance(value, str) and value.strip().casefold() == "accept":
+            if self.may:
+                return self.accept
+            raise BadReply("range", "there is no offer to accept", self.accept)
+        if not isinstance(value, Mapping):
+            raise BadReply("format", f"{str(value)[:60]!r} is not {self.wanted()}")
+        taken = dict.fromkeys(self.counts, 0)
+        for name, pieces in value.items():
+            number = read_integer(pieces)
+            if name not in taken or number is None:
+                raise BadReply("format", f"{str(name)[:60]!r}: not {self.wanted()}")
+            taken[name] = number
+        for name, number in taken.items():
+            if not 0 <= number <= self.counts[name]:
+                fits = min(taken.values()) >= 0 and max(taken.values()) < BASE
+                action = (int(code_of([*taken.values()])),) if fits else ()
+                raise BadReply("range", f"{number} of {name} is not {self.wanted()}", *action)
+        return int(code_of([*taken.values()]))
+
+    def _codes(self) -> list[int]:
+        each = product(*(range(count + 1) for count in self.counts.values()))
+        return [*(int(code_of(taken)) for taken in each), *[self.accept] * self.may]
+
+    def sample(self, noise: Noise) -> int:
+        codes = self._codes()
+        return codes[int(noise.integers(len(codes)))]
+
+    def samples(self, noise: Noise, limits: Any) -> Any:
+        return pick_legal(limits.mask, noise)
+
+    def value_of(self, action: Any) -> Any:
+        if action == self.accept:
+            return "accept"
+        pieces = taken_of(action, len(self.counts)).tolist()
+        return dict(zip(self.counts, pieces, strict=True))
+
+    def spoken(self, action: Any) -> str:
+        value = self.value_of(action)
+        return value if isinstance(value, str) else ", ".join(f"{n} {k}" for k, n in value.items())
+
+    def wanted(self) -> str:
+        pieces = ", ".join(f"{name} 0 to {count}" for name, count in self.counts.items())
+        return f"a whole number of each kind ({pieces})" + ' or "accept"' * self.may
+
+    def _value_form(self) -> str:
+        kinds = ", ".join(f'"{name}": <0 to {count}>' for name, count in self.counts.items())
+        return f"{{{kinds}}}" + ' or "accept"' * self.may
+
+
+def pick_legal(mask: Array, noise: Noise) -> Array:
+    """Draw an index where the mask ``(*batch, actions)`` is true, all equally likely."""
+    rank = noise.integers(np.maximum(mask.sum(axis=-1), 1))
+    return (mask.cumsum(axis=-1) <= rank[..., None]).sum(axis=-1)

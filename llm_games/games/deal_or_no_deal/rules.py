@@ -1,0 +1,299 @@
+"""Deal or no deal: two seats divide some items, worth different amounts to each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at, of_seats
+from llm_games.errors import BadParameter
+from llm_games.facts import Draw, Fact, factor_of, fixed, param
+from llm_games.games.deal_or_no_deal import divisions
+from llm_games.questions import MISSING
+from llm_games.random_end import CONTINUATION, cap_of, continuation_of, last_of
+from llm_games.rulebook import Chance, Goal, Outcome, Played, Rulebook, State
+
+NONE = -1  # no offer
+KINDS = ("book", "hat", "ball")
+MOST_MOVES, USUAL_MOVES = 10_000, 10
+
+
+def kinds_of(name: str, value: Any) -> tuple[str, ...]:
+    """Read 2 to 4 different words."""
+    words = value if isinstance(value, tuple) else ()
+    plain = all(isinstance(word, str) and word.isidentifier() for word in words)
+    if not (2 <= len(set(words)) == len(words) <= 4 and plain):
+        raise BadParameter(f"{name} must be 2 to 4 different words, got {value!r}")
+    return words
+
+
+@dataclass(frozen=True)
+class DealOrNoDealState(State):
+    """A table between moves; ``round`` counts the moves made, divisions are `divisions.code_of`.
+
+    The `scenario` is a row of the game's table. There are the standing offer, what its maker takes,
+    each seat's own last offer or claim, and whether an offer was accepted.
+    """
+
+    scenario: PerTable
+    last_move: PerTable
+    standing: PerTable
+    own: PerPlayer
+    accepted: PerTable
+
+
+@dataclass(frozen=True)
+class DealOrNoDeal(Rulebook):
+    """Deal or no deal. Sources: Lewis et al. 2017 (arXiv 1706.05125); DeVault et al. 2015.
+
+    Of some kinds of items there are some pieces, all worth 10 points to each seat, but each kind
+    other amounts. In `offers` the seats move in turn: one says what it takes, the other's is the
+    rest, or accepts. In `claims` both say at once what they take, and get it if that is exactly
+    all. A missing or illegal offer is the own last one, at first all items; such a claim is
+    nothing. An action is a division as a number, or 5 to the number of kinds to accept.
+    """
+
+    name: ClassVar[str] = "deal_or_no_deal"
+    title: ClassVar[str] = "Deal or no deal"
+    source: ClassVar[str] = "Lewis et al. 2017"
+    turns: ClassVar[bool] = True
+    picks: ClassVar[bool] = True
+    shared_goal: ClassVar[Goal] = Goal(unit="points", over="the game")
+    payable = 0.0, float(divisions.WORTH)
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "offers": {},
+        "dialogue": {"protocol": "claims", "talk": {"turns": 5, "order": "fixed"}},
+    }
+
+    players: int = param(2, "number of players, always 2", low=2, high=2)
+    items: tuple[str, ...] = param(KINDS, "names of 2 to 4 kinds", read=kinds_of)
+    protocol: str = param("offers", offers="offers in turn", claims="both claim at once")
+    moves: int = param(
+        None,
+        "offers and acceptances together; with `continuation` an untold cap",
+        low=1,
+        high=MOST_MOVES,
+        none="10; with `continuation` the least cap that is hardly ever reached",
+    )
+    discount: Fraction = param(Fraction(1), "factor of each move after the second", read=factor_of)
+    continuation: Fraction = param(Fraction(1), CONTINUATION, read=continuation_of)
+    scenario: Any = param("drawn", "or counts and the values of both seats, or a list of such")
+    open_values: bool = param(False, "whether both know all values")
+    first: int = param(0, "seat that offers first", low=0, high=1)  # type: ignore[assignment]
+
+    def check(self) -> None:
+        moves = cap_of("moves", self.moves, USUAL_MOVES, self.continuation)
+        object.__setattr__(self, "moves", moves)
+        if self.at_once and (self.discount < 1 or self.continuation < 1 or self.first):
+            raise BadParameter("claims are made once: leave discount, continuation and first out")
+        if self.scenario != "drawn":
+            object.__setattr__(self, "scenario", self._given())
+
+    def _given(self) -> tuple[Any, ...]:
+        rows = self.scenario if isinstance(self.scenario, tuple) else ()
+        if len(rows) == 3 and all(isinstance(n, int) for row in rows if row for n in row[:1]):
+            rows = (rows,)
+        known = set(map(str, divisions.law(len(self.items)).tolist()))
+        for row in rows or (self.scenario,):
+            if str(np.array(row).tolist() if isinstance(row, tuple) else row) not in known:
+                raise BadParameter(
+                    f"scenario must be 'drawn', or counts and two rows of values for "
+                    f"{len(self.items)} kinds: 1 to 4 of each, 5 to 7 in all, worth 10 to each "
+                    f"seat, none worthless to both, one of worth to both; got {row!r}"
+                )
+        return rows
+
+    @cached_property
+    def table(self) -> Array:
+        """All scenarios that can be drawn, ``(scenarios, 3, kinds)``."""
+        drawn = self.scenario == "drawn"
+        return divisions.law(len(self.items)) if drawn else np.array(self.scenario, np.int64)
+
+    at_once = property(lambda self: self.protocol == "claims")
+    open_end = property(lambda self: self.continuation < 1)
+    accept = property(lambda self: divisions.BASE ** len(self.items))
+
+    @property
+    def seats_differ(self) -> str:
+        alike = self.scenario == "drawn"
+        return "one seat moves first" if not self.at_once else "" if alike else "values differ"
+
+    @property
+    def largest(self) -> int:
+        power = 0 if self.at_once else max(0, self.moves - 2)
+        return int(divisions.WORTH * self.discount.denominator**power)
+
+    def length(self) -> int:
+        return 1 if self.at_once else self.moves
+
+    def bounds(self) -> tuple[int, int]:
+        return 0, self.accept
+
+    def terms(self) -> dict[str, Any]:
+        moves = None if self.open_end else self.moves
+        return super().terms() | {"moves": moves, "scenario": None, "worth": divisions.WORTH}
+
+    def draws(self) -> Sequence[Draw]:
+        count = len(self.table)
+        drawn = (lambda noise: noise.integers(count)) if count > 1 else fixed(0)
+        scenario = Draw("scenario", drawn, 0, count - 1)
+        end = (last_of("last_move", self.moves, self.continuation),) if self.open_end else ()
+        return (scenario, *end)
+
+    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> Any:
+        start = {"last_move": self.moves, "standing": NONE, "own": NONE, "accepted": bool}
+        return super().first(DealOrNoDealState, batch, **start | dict(chance))
+
+    def counts(self, state: DealOrNoDealState) -> Array:
+        return np.moveaxis(self.table[state.scenario, 0], -1, 0)
+
+    def values(self, state: DealOrNoDealState) -> Array:
+        """Return what a piece of each kind is worth to each seat, ``(kinds, players, *batch)``."""
+        return np.moveaxis(self.table[state.scenario, 1:], (-1, -2), (0, 1))
+
+    def moves_now(self, state: DealOrNoDealState) -> PerPlayer:
+        """Return the seat whose turn it is, bool; in `claims` both."""
+        return (self.seats(state) == (self.first + state.round) % 2) | self.at_once
+
+    def asked(self, state: DealOrNoDealState) -> Array:
+        return self.moves_now(state) & ~state.over
+
+    def mask(self, state: DealOrNoDealState, seats: Any = None) -> Array:
+        taken = divisions.taken_of(np.arange(self.accept), len(self.items))
+        counts = np.moveaxis(self.counts(state), 0, -1)
+        fits = (counts[..., None, :] >= taken.T).all(axis=-1)
+        offered = np.asarray(state.standing > NONE)[..., None]
+        legal = np.concatenate([fits, offered], axis=-1)
+        asked = self.asked(state) if seats is None else of_seats(self.asked(state), seats)
+        return asked[..., None] & legal
+
+    def breaks(self, state: DealOrNoDealState, actions: Array) -> Array:
+        inside = np.clip(actions, 0, self.accept - 1)
+        taken = divisions.taken_of(inside, len(self.items))
+        fits = (inside == actions) & (taken <= self.counts(state)[:, None]).all(axis=0)
+        accepts = (actions == self.accept) & (state.standing > NONE)
+        return self.asked(state) & ~fits & ~accepts
+
+    def fallback(self, state: DealOrNoDealState) -> Array:
+        everything = np.broadcast_to(divisions.code_of(self.counts(state)), state.own.shape)
+        offer = np.where(state.own > NONE, state.own, everything)
+        return np.zeros_like(offer) if self.at_once else offer
+
+    def play(self, state: DealOrNoDealState, actions: PerPlayer, broke: PerPlayer) -> Played:
+        action = at(actions, (self.first + state.round) % 2)
+        accepted = (action == self.accept) & (not self.at_once)
+        offers = self.moves_now(state) & ~accepted
+        moves_made = state.round + 1
+        next_state = state.replace(
+            round=moves_made,
+            over=accepted | (moves_made >= state.last_move) | self.at_once,
+            standing=state.standing if self.at_once else np.where(accepted, state.standing, action),
+            own=np.where(offers, actions, state.own),
+            accepted=accepted,
+        )
+        payoffs = self.payoffs(next_state)
+        record = {"actions": np.where(self.asked(state), actions, MISSING), "payoffs": payoffs}
+        record |= {"scenario": state.scenario, "move": moves_made, "standing": state.standing}
+        record["agreed"] = accepted | (self.at_once & (payoffs.sum(axis=0) > 0))
+        return next_state, Outcome(payoffs, self.everybody(next_state.over), record)
+
+    def worth(self, state: DealOrNoDealState, codes: PerPlayer) -> PerPlayer:
+        """Return what a division is worth to the seat that gets it, int64 ``(players, *batch)``."""
+        taken = divisions.taken_of(np.maximum(codes, 0), len(self.items))
+        return (self.values(state) * taken).sum(axis=0)
+
+    @cached_property
+    def _powers(self) -> Array:
+        """Numerators and denominators by moves made, ``(2, moves + 1)``."""
+        power = np.maximum(np.arange((0 if self.at_once else self.moves) + 2) - 2, 0)
+        return np.array(self.discount.as_integer_ratio())[:, None] ** power
+
+    def payoffs(self, state: DealOrNoDealState) -> PerPlayer:
+        """Return what is paid at the end, float64 ``(players, *batch)``; 0 until then."""
+        if not any_true(state.over):  # a short way
+            return np.zeros(state.own.shape)
+        everything = divisions.code_of(self.counts(state))
+        if self.at_once:
+            taken = divisions.taken_of(np.maximum(state.own, 0), len(self.items))
+            fits = (taken.sum(axis=1) == self.counts(state)).all(axis=0) & state.over
+            return np.where(fits & ~state.void, self.worth(state, state.own), 0) * 1.0
+        # The one that did not accept made the offer.
+        maker = self.seats(state) == (self.first + state.round) % 2
+        codes = np.where(maker, state.standing, everything - state.standing)
+        above, below = self._powers[:, np.minimum(state.round, self.moves)]
+        paid = self.worth(state, np.broadcast_to(codes, state.own.shape)) * above / below
+        return np.where(state.accepted & state.over & ~state.void, paid, 0.0)
+
+    # -- what players know -------------------------------------------------------------------------
+
+    def _split(self, codes: Array) -> Array:
+        """Return what is taken of each kind, ``(kinds, ...)``, -1 where there is no offer."""
+        return np.where(codes > NONE, divisions.taken_of(codes, len(self.items)), NONE)
+
+    def known(self) -> Sequence[Fact]:
+        kinds, most, end = len(self.items), divisions.BASE - 1, self.length() + 1
+        own, other = (lambda s: self._split(s.own)), (lambda s: self._split(s.own[::-1]))
+        offer, worth = "last offer or claim, what it takes of kind {}; -1: none", divisions.WORTH
+        others = Fact("other_value", lambda s: self.values(s)[:, ::-1], 0, worth,
+                      "what a piece of kind {} is worth to the other", each=kinds)  # fmt: skip
+        return (
+            Fact("move", lambda s: s.round + 1, 1, end, "number of the move to make"),
+            Fact("count", self.counts, 1, most, "pieces of kind {}", each=kinds),
+            Fact("value", self.values, 0, worth, "own value of a piece of kind {}", each=kinds),
+            *([others] if self.open_values else []),
+            Fact("own", own, NONE, most, f"own {offer}", each=kinds),
+            Fact("other", other, NONE, most, f"the other's {offer}", each=kinds),
+            Fact("turn", self.moves_now, 0, 1, "1: the own seat's turn"),
+            Fact("accepted", lambda s: s.accepted, 0, 1, "1: the last offer was accepted"),
+            Fact("payoff", self.payoffs, 0, worth, "own payoff once the game is over"),
+        )
+
+    def told(self, state: DealOrNoDealState, seat: int) -> dict[str, Any]:
+        columns = [self.items, self.counts(state).tolist()]
+        values, own = self.values(state), self._split(state.own)
+        columns += [values[:, seat].tolist(), values[:, 1 - seat].tolist()]
+        columns += [own[:, seat].tolist(), own[:, 1 - seat].tolist()]
+        items: list[dict[str, Any]] = []
+        for name, count, value, other_value, mine, theirs in zip(*columns, strict=True):
+            items.append({"name": name, "count": count, "value": value})
+            items[-1]["other_value"] = other_value if self.open_values else None
+            items[-1]["own"] = None if mine == NONE else mine
+            items[-1]["theirs"] = None if theirs == NONE else theirs
+            items[-1]["yours"] = None if theirs == NONE or self.at_once else count - theirs
+        made, offered = int(state.round), bool(state.standing > NONE)
+        bounded = not self.at_once and not self.open_end
+        answers, cuts = offered and not state.over, self.discount < 1
+        return {
+            "phase": "claim" if self.at_once else "answer" if offered else "offer",
+            "items": items,
+            "move": made + 1 if self.open_end and not state.over else None,
+            "left": self.moves - made if bounded and not state.over else None,
+            "factor": self.discount ** max(0, made - 1) if answers and cuts else None,
+            "agreed": self._agreed(state) if state.over else None,
+            "payoff": float(self.payoffs(state)[seat]) if state.over else None,
+        }
+
+    def _agreed(self, state: DealOrNoDealState) -> bool:
+        whole = self._split(state.own).sum(axis=1) == self.counts(state)
+        return bool(whole.all()) if self.at_once else bool(state.accepted)
+
+    def asks(self, state: DealOrNoDealState, seat: int) -> divisions.Takes:
+        counts = dict(zip(self.items, self.counts(state).tolist(), strict=True))
+        return divisions.Takes("take", counts, may=bool(state.standing > NONE))
+
+    def picture(self, state: DealOrNoDealState) -> tuple[str, list[str], list[list[str]]]:
+        counts = zip(self.items, self.counts(state).tolist(), strict=True)
+        pieces = ", ".join(f"{name} {count}" for name, count in counts)
+        end = f": {'agreed' if self._agreed(state) else 'no agreement'}" if state.over else ""
+        own, rows = self._split(state.own), []
+        for seat, name in enumerate(self.names()):
+            values = " ".join(map(str, self.values(state)[:, seat].tolist()))
+            takes = " ".join(map(str, own[:, seat].tolist())) if own[0, seat] > NONE else ""
+            rows.append([name, values, takes, f"{self.payoffs(state)[seat]:g}"])
+        caption = f"{self.title} ({pieces}), move {int(state.round)}{end}"
+        return caption, ["seat", "values", "takes", "payoff"], rows
