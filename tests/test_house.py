@@ -73,7 +73,7 @@ LAYERS = {
         "pictures charts",
         "loose_json answer_spans xml_calls schemas questions replies asides",
         "facts normalisation tracing",
-         "rulebook random_end rounds view words foreign_templates plain_blocks table table_batch",
+        "rulebook random_end rounds view words foreign_templates plain_blocks table table_batch",
         "talk",
         "games",
         "codecs env",
