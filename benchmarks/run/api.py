@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from llm_games.benchmarks.judge.branch_outcomes import SeatOutcome, branch_outcomes
+from llm_games.benchmarks.judge.impulse_responses import ImpulseResponse, impulse_responses
 from llm_games.benchmarks.judge.paper import edition_of, only_owner
 from llm_games.benchmarks.judge.player_skill import PlayerSkill, skills
 from llm_games.benchmarks.judge.references import Reference, references
@@ -21,6 +22,7 @@ from llm_games.benchmarks.record.worker_files import folder
 from llm_games.benchmarks.run import conduct
 from llm_games.benchmarks.run.branch import Changes, branched
 from llm_games.benchmarks.run.plan import Overrides, RunPlan, plan_of
+from llm_games.benchmarks.run.price_probes import PriceProbes
 from llm_games.benchmarks.run.processes import by_workers
 from llm_games.benchmarks.run.resume import planned, prolong
 from llm_games.errors import unknown
@@ -205,6 +207,22 @@ def branch(
         own=own or {},
     )
     return _played(lambda: conduct.start(plan, path), path, plan, use_cache)
+
+
+def probe_prices(
+    db: str | Path, new_db: str | Path | None = None, *, labels: Sequence[str] = (), **probes: Any
+) -> list[ImpulseResponse]:
+    """Force prices in a recorded price competition and return what was answered to them.
+
+    The branches are played into `new_db`, by default a new file. `labels`: of these games. What is
+    forced is said by `probes`, the fields of `PriceProbes`. Raises as `branch`.
+    """
+    path = Path(new_db) if new_db else conduct.fresh(f"{Path(db).stem}-collusion")
+    check_free(path)
+    plan = PriceProbes(**probes).planned(Path(db), path.parent, labels, {})
+    results = _played(lambda: conduct.start(plan, path), path, plan, use_cache=True)
+    with Records.open_readonly(results.path) as records:
+        return impulse_responses(games(records))
 
 
 def branch_plan(

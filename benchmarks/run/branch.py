@@ -391,6 +391,11 @@ class Past:
         return Completion(question.reply(action))
 
 
+def branch_pasts(plan: RunPlan, path: Path) -> dict[str, Past]:
+    """Return what stands before each branch of a run at `path`, by label; NotRebuilt."""
+    return {game.label: Past.of(path, game.branch) for game in plan.games if game.branch}
+
+
 class PastClient(Layer):
     """A client that is asked from the branch on; before, the record answers."""
 

@@ -34,7 +34,7 @@ from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow
 from llm_games.benchmarks.record.store import Store, plain_action, timestamp
 from llm_games.benchmarks.record.worker_files import ENDED, take_over_all
 from llm_games.benchmarks.run.batches import Batch, batches
-from llm_games.benchmarks.run.branch import Past, PastClient
+from llm_games.benchmarks.run.branch import Past, PastClient, branch_pasts
 from llm_games.benchmarks.run.branch_point import BranchSeat, Retelling
 from llm_games.benchmarks.run.plan import PlannedGame, RunPlan, check, players
 from llm_games.benchmarks.run.resume import EpisodeRecord, recalled
@@ -371,16 +371,13 @@ class RunConduct:
         players: Mapping[str, Policy],
         watch: Watcher,
         calls: Flights,
-        past: Past | None = None,
+        pasts: Mapping[str, Past] | None = None,
     ) -> None:
         self.store, self.plan, self.watch = store, plan, watch
         self.records: dict[int, _Record] = {}  # of the episodes that are being played
-        points = [game.branch for game in plan.games if game.branch is not None]
-        if past is None and points:
-            past = Past.of(store.path, points[0])  # its only game
-        self.past = past
+        self.pasts = branch_pasts(plan, store.path) if pasts is None else pasts
         self.players = {
-            key: _recording(policy, self.records, self.past) for key, policy in players.items()
+            key: _recording(policy, self.records, self.pasts) for key, policy in players.items()
         }
         self.books = _Books(store, players)
         self.counters = Counters(waits=self.books.waits, flights=calls)
@@ -485,9 +482,9 @@ class RunConduct:
 
     def _player(self, game: PlannedGame, row: EpisodeRow, seat: int) -> Policy:
         player = self.players[game.seats[row.seating[seat]].key]
-        if game.branch is None or self.past is None:
+        if game.branch is None:
             return player
-        return BranchSeat(player, game.branch, seat, row.number, self.past.action)
+        return BranchSeat(player, game.branch, seat, row.number, self.pasts[game.label].action)
 
     async def tables(self, turn: list[EpisodeRow]) -> None:
         """Play episodes one after another."""
@@ -616,21 +613,27 @@ class _Record(EpisodeRecord):
 
 class _RecordingClient(Layer):
     def __init__(
-        self, client: Client, records: Mapping[int, _Record], retelling: Retelling
+        self, client: Client, records: Mapping[int, _Record], pasts: Mapping[str, Past]
     ) -> None:
         super().__init__(client)
-        self.records, self.retelling = records, retelling
+        self.records = records
+        self.branches = {
+            label: (Retelling(past.point), PastClient(client, past))
+            for label, past in pasts.items()
+        }
 
     async def complete(self, request: Request) -> Completion:
-        request = self.retelling.told(request)
-        return await self.records[request.who.episode].call(self.client, request)
+        record, client = self.records[request.who.episode], self.client
+        if record.row.game.label in self.branches:
+            retelling, client = self.branches[record.row.game.label]
+            request = retelling.told(request)
+        return await record.call(client, request)
 
 
-def _recording(policy: Policy, records: Mapping[int, _Record], past: Past | None) -> Policy:
+def _recording(policy: Policy, records: Mapping[int, _Record], pasts: Mapping[str, Past]) -> Policy:
     if isinstance(policy, LLMPolicy):
         policy = copy.copy(policy)
-        client = policy.client if past is None else PastClient(policy.client, past)
-        policy.client = _RecordingClient(client, records, Retelling(past.point if past else None))
+        policy.client = _RecordingClient(policy.client, records, pasts)
     return policy
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.run.branch import Past
+from llm_games.benchmarks.run.branch import Past, branch_pasts
 from llm_games.benchmarks.run.muted import measure
 from llm_games.benchmarks.run.plan import RunPlan, players
 from llm_games.registry import game_class, rulebook
@@ -56,28 +56,26 @@ def added(parts: Iterator[Usage]) -> Usage:
     return total
 
 
-def branch_estimate(plan: RunPlan, path: Path) -> Estimate:
-    """Estimate a branch that is to be recorded at `path`, by players that have no keys."""
-    unasked, [game] = plan.without_keys(), plan.games
-    assert game.branch is not None
+def branch_estimates(plan: RunPlan, path: Path) -> list[Estimate]:
+    """Estimate branches that are to be recorded at `path`, by players that have no keys."""
+    unasked = plan.without_keys()
     policies = players(unasked, unasked.shared(use_cache=False))
-    [row] = estimate(unasked, policies, Past.of(path, game.branch))
-    return row
+    return estimate(unasked, policies, branch_pasts(plan, path))
 
 
 def estimate(
-    plan: RunPlan, policies: Mapping[str, Policy], past: Past | None = None
+    plan: RunPlan, policies: Mapping[str, Policy], pasts: Mapping[str, Past] | None = None
 ) -> list[Estimate]:
     """Estimate decisions, calls, tokens, money of games, from a table of mute players each.
 
-    Of a branch only what is new counts; its `past` is needed for it.
+    Of a branch only what is new counts; `pasts` have what stands before each, by label.
     """
     estimates = []
     for game in plan.games:
         episodes, lasting = len(game.seeds), dict(game_class(game.game).lasting)
         rules = rulebook(game.game, **(game.params | lasting | {"failed_reply": "fallback"}))
         seats = [policies[seat.key] for seat in game.seats]
-        branch = (game.branch, past.action) if game.branch and past else None
+        branch = (game.branch, pasts[game.label].action) if game.branch and pasts else None
         length, chance = game.max_steps, game.given
         table = measure(rules, seats, game.seeds[0], length, chance, branch=branch)
         asked = {

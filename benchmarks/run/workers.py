@@ -12,7 +12,7 @@ import pickle
 import traceback
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from math import ceil
@@ -45,8 +45,8 @@ DEATHS = 5  # of workers without an episode between, or 2 of each, after which a
 class Job:
     """What a worker is started with: its file, and the run of `created` that it belongs to.
 
-    `lengths`: what is known of each model's replies, such as by its greeting. `past`: of a branch,
-    whose origin is beside the run's file, and perhaps on another machine.
+    `lengths`: what is known of each model's replies, such as by its greeting. `pasts`: of
+    branches, whose origin is beside the run's file, and perhaps on another machine.
     """
 
     plan: RunPlan
@@ -57,7 +57,7 @@ class Job:
     created: str
     games: list[tuple[Any, ...]]
     lengths: dict[str, Lengths]
-    past: Past | None
+    pasts: Mapping[str, Past]
 
     def create(self, path: Path) -> Store:
         """Begin a worker's file, without episodes."""
@@ -160,7 +160,7 @@ class Worker:
             with job.create(job.path) as store:
                 if self.copied:
                     store.copy_to(lambda rows: self.ask("rows", rows))
-                run = RunConduct(store, job.plan, policies, lambda _: None, self.calls, job.past)
+                run = RunConduct(store, job.plan, policies, lambda _: None, self.calls, job.pasts)
                 await drained(self._whole(run), self.calls)
         finally:
             await closed(policies)
@@ -280,7 +280,7 @@ class Coordinator:
         tables = ceil(self.plan.max_tables / self.crew.count)
         learnt = self.run.books.ledger.lengths.items()
         lengths = {model: replace(of, seen=0) for model, of in learnt}
-        about = self.store.title, self.store.created, games, lengths, self.run.past
+        about = self.store.title, self.store.created, games, lengths, self.run.pasts
         job = Job(self.plan, self.crew.use_cache, tables, file, *about)
         hand = self.hands[name] = _Hand(name, file, asyncio.get_running_loop().time() + FIRST)
         hand.worker = self.crew.transport(job, lambda m: self.events.put_nowait((name, m)))

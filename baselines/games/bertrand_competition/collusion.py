@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -91,3 +92,37 @@ def measures(
         "regret": float(regret(game, part).mean()),
         **{f"far_from_{name}": float(values.mean()) for name, values in far.items()},
     }
+
+
+# -- what others answer to a forced price ----------------------------------------------------------
+
+DISCOUNT = 0.95  # a later period is worth so much of the one before (Calvano et al., section 3)
+
+
+def probe_size(game: BertrandCompetition) -> Fraction:
+    """Return half of what the mean cartel price is above the equilibrium's, in whole ticks."""
+    low, high = (np.mean([*map(float, of(game))]) for of in _ENDS)
+    return Fraction(max(round((high - low) / 2 * game.unit), 1), game.unit)
+
+
+def forced_price(game: BertrandCompetition, prices: Array, seat: int, by: Fraction | None) -> Any:
+    """Return a price in money, `by` above what the seat asks for; None: no price is that far.
+
+    `prices` are a round's in ticks, ``(firms,)``. Without `by` it is the best reply to the others',
+    if that is a cut.
+    """
+    price, cost = int(prices[seat]), int(game.ticks(game.costs, up=True)[seat])
+    if by is None:
+        ticks = int(theory.best_reply(game, np.asarray(prices), seat))
+        return Fraction(ticks, game.unit) if ticks < price else None
+    ticks = price + int(by * game.unit)
+    if by < 0:
+        ticks = max(ticks, min(cost, price))
+    return Fraction(ticks, game.unit) if ticks != price and ticks <= game.bounds()[1] else None
+
+
+def rules_beside(game: BertrandCompetition) -> tuple[str, ...]:
+    """Return rule players whose answers to a forced price are known, and the first Q-player."""
+    half = Fraction(max(int(probe_size(game) * game.unit / 2), 1), game.unit)
+    names = ("rational", "cooperative", "grim", "reciprocal", "match", "best_response")
+    return (*names, f"undercut:{float(half):g}", "q_learning:0")

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from typer import Exit, Typer
 
 from llm_games.benchmarks.show.cli import common
+from llm_games.benchmarks.show.cli.collusion import collusion
 from llm_games.benchmarks.show.cli.common import (
     PLAIN,
     AsJson,
@@ -202,5 +203,5 @@ def reliability(
 
 
 app = Typer(cls=common.Commands, no_args_is_help=True, rich_markup_mode=None)
-for _command in (talk, judge, rate, reliability):
+for _command in (talk, collusion, judge, rate, reliability):
     app.command(short_help=str(_command.__doc__).partition("\n")[0])(_command)

@@ -66,7 +66,7 @@ def branch(
     from llm_games.benchmarks.run.api import Results, branch_plan
     from llm_games.benchmarks.run.branch import Changes
     from llm_games.benchmarks.run.conduct import start
-    from llm_games.benchmarks.run.estimate import branch_estimate
+    from llm_games.benchmarks.run.estimate import branch_estimates
 
     specs = _by_seat("--seat", values_of("--seat", players))
     changes = Changes(
@@ -83,7 +83,7 @@ def branch(
     costs = running.costs(context)
     plan, path = branch_plan(db, place, new_db, changes=changes, overrides=costs, own={})
     if dry_run:
-        plain = {"plan": plan.model_dump(), "estimate": branch_estimate(plan, path).plain()}
+        plain = {"plan": plan.model_dump(), "estimate": branch_estimates(plan, path)[0].plain()}
         print(json.dumps(plain, default=str))
         return
     running.carry_out(lambda: start(plan, path), path, plan, not no_cache, quiet or as_json)

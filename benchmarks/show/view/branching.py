@@ -27,7 +27,7 @@ from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow
 from llm_games.benchmarks.run import api, conduct
 from llm_games.benchmarks.run.branch import Changes
 from llm_games.benchmarks.run.config import PlayerSettings, PriceSettings
-from llm_games.benchmarks.run.estimate import Estimate, branch_estimate
+from llm_games.benchmarks.run.estimate import Estimate, branch_estimates
 from llm_games.benchmarks.run.plan import Overrides, PlannedSeat, RunPlan, players
 from llm_games.benchmarks.run.resume import planned
 from llm_games.benchmarks.show.view.run_shelf import RunFile
@@ -265,7 +265,7 @@ def _priced(plan: RunPlan, left: Decimal) -> tuple[RunPlan, bool]:
 
 def _quote(plan: RunPlan, path: Path, form: Mapping[str, str]) -> Quote:
     assert plan.budget.money is not None
-    row = branch_estimate(plan, path)
+    [row] = branch_estimates(plan, path)
     asked = {name: value for name, value in form.items() if name != "agreed"}
     about = [path.name, sorted(asked.items()), str(row.high.money), plan.budget.money]
     word = sha256(json.dumps(about).encode()).hexdigest()
