@@ -11,7 +11,7 @@ from llm_games.baselines.move_chances import rule_moves
 from llm_games.baselines.players import make_player, players_for
 from llm_games.baselines.rules import RulePolicy
 from llm_games.baselines.tree import TooLarge
-from llm_games.baselines.type_mixtures import ForetoldMoves, Situations
+from llm_games.baselines.type_mixtures import ForetoldMoves, LastRounds
 from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.noise import Noise
 from llm_games.questions import MISSING
@@ -36,7 +36,7 @@ class RecordedMoves(NamedTuple):
     sitters: Array
     episodes: Array
     rounds: Array
-    situations: Situations
+    last_rounds: LastRounds
     low: Array
     high: Array
 
@@ -84,8 +84,11 @@ def recorded_moves(
     if not columns:
         raise BadParameter("no decision has a choice that could tell one type from another")
     states, *rest = zip(*columns, strict=True)
-    joined = [np.concatenate(part) for part in rest]
-    return RecordedMoves(game, _joined(states), *joined[:5], Situations(*joined[5:8]), *joined[8:])
+    names = ("actions", "seats", "sitters", "episodes", "rounds", "own", "others", "paid")
+    parts = [np.concatenate(part) for part in rest]
+    joined = dict(zip((*names, "low", "high"), parts, strict=True))
+    last_rounds = LastRounds(*(joined.pop(name) for name in ("own", "others", "paid")))
+    return RecordedMoves(game=game, state=_joined(states), last_rounds=last_rounds, **joined)
 
 
 def _replayed(
@@ -96,7 +99,7 @@ def _replayed(
     state = game.begin(game.chance(Noise(np.array(seeds, np.uint64)), given), (len(seeds),))
     for step in range(int(lengths.max())):
         actions = np.full((game.players, len(seeds)), MISSING, np.int64)
-        for table in np.flatnonzero(lengths > step):
+        for table in np.flatnonzero(lengths > step).tolist():
             actions[:, table] = moves[table][step]
         counted = game.asked(state) & (actions != MISSING) & (step < lengths) & ~state.over
         next_state, outcome = game.step(state, actions)
@@ -122,8 +125,7 @@ def foretold(recorded: RecordedMoves, names: Sequence[str]) -> ForetoldMoves:
     Raises:
         BadParameter: one is no player of the game, or remembers more than the state.
     """
-    game, count = recorded.game, len(recorded.actions)
-    types, parts = [], []
+    game, types, parts = recorded.game, [], []
     for name in names:
         policy = make_player(name, game)
         if not isinstance(policy, RulePolicy):

@@ -91,7 +91,7 @@ class ForetoldMoves:
         return (1 - error) * np.array(aimed) + error / self.options
 
     def _aimed(self, moves: Array, chances: Array, spread: float) -> Array:
-        """Return the chance of each decision by a type that makes no other error, ``(decisions,)``."""
+        """Return the chance of each decision by a type without other errors, ``(decisions,)``."""
         actions = self.actions[:, None]
         if self.numbers:
             above = np.where(actions >= self.high[:, None], np.inf, actions + 0.5)
@@ -102,7 +102,7 @@ class ForetoldMoves:
         return np.asarray((chances * near).sum(axis=-1))
 
     def by_seat(self, of_decisions: Array) -> Array:
-        """Add up values of decisions over each seat's, last axis ``(decisions,)`` to ``(seats,)``."""
+        """Add up values over each seat's decisions, ``(*, decisions)`` to ``(*, seats)``."""
         rows = np.atleast_2d(of_decisions)
         added = [np.bincount(self.seats, row, minlength=self.count) for row in rows]
         return np.array(added).reshape(*of_decisions.shape[:-1], self.count)
@@ -156,7 +156,7 @@ class TypeMixture:
 
 
 def type_mixture(foretold: ForetoldMoves) -> TypeMixture:
-    """Fit shares and errors; types that foretell the same are one."""
+    """CatalogueFit shares and errors; types that foretell the same are one."""
     foretold = foretold.distinct()
     width = float(np.median(foretold.options))
     spreads = [share * width for share in SPREADS] if foretold.numbers else [1.0]
@@ -284,7 +284,7 @@ def shares_between(foretold: ForetoldMoves, episodes: Array, draws: int, seed: i
 
 
 @dataclass(frozen=True)
-class Situations:
+class LastRounds:
     """What a seat's decisions may follow without a rule: what it and others did in the last round.
 
     All are ``(decisions,)``; NaN before there is a last round. `paid` is the own payoff in it.
@@ -299,8 +299,8 @@ class Situations:
         """Which decisions follow a round."""
         return ~np.isnan(self.own)
 
-    def kept(self, decisions: Array) -> Situations:
-        return Situations(self.own[decisions], self.others[decisions], self.paid[decisions])
+    def kept(self, decisions: Array) -> LastRounds:
+        return LastRounds(self.own[decisions], self.others[decisions], self.paid[decisions])
 
 
 @dataclass(frozen=True)
@@ -310,7 +310,7 @@ class AdaptiveRule:
     A number is ``own * their last + others * the mean of the others' last + constant`` with the
     standard deviation `spread`; these three are `coefficients`, `errors` of them are standard ones.
     A choice has a chance for each option after each own last one that paid more than the median, or
-    did not: `coefficients` are ``(options * 2, options)``. Any move is made with the chance `error`.
+    did not: `coefficients` are ``(options * 2, options)``. Any move has the chance `error`.
     """
 
     coefficients: Array
@@ -327,7 +327,7 @@ class AdaptiveRule:
 
 
 @dataclass(frozen=True)
-class Fit:
+class CatalogueFit:
     """The catalogue beside an `AdaptiveRule`, on the decisions that follow a round.
 
     `bic` and `held_out` are the catalogue's less the rule's: Bayes' criterion by decisions, and
@@ -344,25 +344,25 @@ class Fit:
         return self.bic > MUCH and self.held_out < 0
 
 
-def compared(foretold: ForetoldMoves, situations: Situations, rounds: Array) -> Fit:
+def compared(foretold: ForetoldMoves, last_rounds: LastRounds, rounds: Array) -> CatalogueFit:
     """Compare the types with an adaptive rule; `rounds` are of each decision, from 0.
 
     BadParameter: no decision follows a round, or rounds of one parity alone.
     """
-    follow = situations.known
+    follow = last_rounds.known
     odd = follow & (rounds % 2 == 1)
     even = follow & ~odd
     if not odd.any() or not even.any():
         raise BadParameter("rounds are too few: a rule by the last round needs three")
     mixture = type_mixture(foretold.kept(follow))
-    rule = adaptive_rule(foretold.kept(follow), situations.kept(follow))
+    rule = adaptive_rule(foretold.kept(follow), last_rounds.kept(follow))
     each = np.log(follow.sum())
     bic = -2 * mixture.log_likelihood + mixture.parameters * each
     bic -= -2 * rule.log_likelihood + rule.parameters * each
     types = _held_out(foretold, even, odd)
-    by_rule = adaptive_rule(foretold.kept(even), situations.kept(even))
-    beside = _rule_chances(by_rule, foretold.kept(odd), situations.kept(odd))
-    return Fit(rule, float(bic), types - float(np.log(beside).sum()))
+    by_rule = adaptive_rule(foretold.kept(even), last_rounds.kept(even))
+    beside = _rule_chances(by_rule, foretold.kept(odd), last_rounds.kept(odd))
+    return CatalogueFit(rule, float(bic), types - float(np.log(beside).sum()))
 
 
 def _held_out(foretold: ForetoldMoves, fitted: Array, scored: Array) -> float:
@@ -386,13 +386,13 @@ def _held_out(foretold: ForetoldMoves, fitted: Array, scored: Array) -> float:
     return float((np.log((weights[:, seats[1]] * np.exp(later - top)).sum(axis=0)) + top).sum())
 
 
-def adaptive_rule(foretold: ForetoldMoves, situations: Situations) -> AdaptiveRule:
-    """Fit the adaptive rule to decisions that all follow a round."""
-    return (_line if foretold.numbers else _habits)(foretold, situations)
+def adaptive_rule(foretold: ForetoldMoves, last_rounds: LastRounds) -> AdaptiveRule:
+    """CatalogueFit the adaptive rule to decisions that all follow a round."""
+    return (_line if foretold.numbers else _habits)(foretold, last_rounds)
 
 
-def _line(foretold: ForetoldMoves, situations: Situations) -> AdaptiveRule:
-    x = np.stack([situations.own, situations.others, np.ones(len(situations.own))], axis=1)
+def _line(foretold: ForetoldMoves, last_rounds: LastRounds) -> AdaptiveRule:
+    x = np.stack([last_rounds.own, last_rounds.others, np.ones(len(last_rounds.own))], axis=1)
     y, weights, error = foretold.actions.astype(np.float64), np.ones(len(x)), 0.05
     spread = max(float(y.std()), LEAST_SPREAD)
     coefficients = np.zeros(3)
@@ -403,7 +403,7 @@ def _line(foretold: ForetoldMoves, situations: Situations) -> AdaptiveRule:
         missed = y - x @ coefficients
         spread = max(float(np.sqrt((weights * missed**2).sum() / weights.sum())), LEAST_SPREAD)
         rule = AdaptiveRule(coefficients, None, spread, error, 0.0)
-        chances = _rule_chances(rule, foretold, situations)
+        chances = _rule_chances(rule, foretold, last_rounds)
         likelihood = float(np.log(chances).sum())
         weights = 1 - error / foretold.options / chances
         error = min(max(float((1 - weights).mean()), LEAST_ERROR), 0.999)
@@ -414,27 +414,27 @@ def _line(foretold: ForetoldMoves, situations: Situations) -> AdaptiveRule:
     return AdaptiveRule(coefficients, spread * np.sqrt(spent), spread, error, likelihood)
 
 
-def _habits(foretold: ForetoldMoves, situations: Situations) -> AdaptiveRule:
-    states, options = _states(foretold, situations), int(foretold.options.max())
+def _habits(foretold: ForetoldMoves, last_rounds: LastRounds) -> AdaptiveRule:
+    states, options = _states(foretold, last_rounds), int(foretold.options.max())
     counts = np.full((2 * options, options), 0.5)  # half a move each, so that nothing is impossible
     np.add.at(counts, (states, foretold.actions - foretold.low), 1.0)
     chances = counts / counts.sum(axis=1, keepdims=True)
     rule = AdaptiveRule(chances, None, None, 0.0, 0.0)
-    likelihood = float(np.log(_rule_chances(rule, foretold, situations)).sum())
+    likelihood = float(np.log(_rule_chances(rule, foretold, last_rounds)).sum())
     return replace(rule, log_likelihood=likelihood)
 
 
-def _states(foretold: ForetoldMoves, situations: Situations) -> Array:
-    well = situations.paid > np.median(situations.paid)
-    return (2 * (situations.own - foretold.low) + well).astype(np.int64)
+def _states(foretold: ForetoldMoves, last_rounds: LastRounds) -> Array:
+    well = last_rounds.paid > np.median(last_rounds.paid)
+    return (2 * (last_rounds.own - foretold.low) + well).astype(np.int64)
 
 
-def _rule_chances(rule: AdaptiveRule, foretold: ForetoldMoves, situations: Situations) -> Array:
+def _rule_chances(rule: AdaptiveRule, foretold: ForetoldMoves, last_rounds: LastRounds) -> Array:
     if rule.spread is None:
-        states = _states(foretold, situations)
+        states = _states(foretold, last_rounds)
         return np.asarray(rule.coefficients[states, foretold.actions - foretold.low])
     own, others, constant = rule.coefficients
-    aimed = own * situations.own + others * situations.others + constant
+    aimed = own * last_rounds.own + others * last_rounds.others + constant
     above = np.where(foretold.actions >= foretold.high, np.inf, foretold.actions + 0.5)
     below = np.where(foretold.actions <= foretold.low, -np.inf, foretold.actions - 0.5)
     near = ndtr((above - aimed) / rule.spread) - ndtr((below - aimed) / rule.spread)
