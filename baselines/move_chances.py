@@ -94,24 +94,38 @@ class Others:
 
     def _answers(self, kind: int, other: int, state: Any, mask: Array) -> tuple[Array, Array]:
         """Return a rule's moves in a seat, ``(tables, moves)``, and their chances."""
-        rule, tables = self.game_rules[kind], np.flatnonzero(mask)
-        view = Sight(self.game, state.table(tables)).view(other)
-        try:
-            moves = legal(view, rule(view, Noise.due(view.batch, _draw)))
-            return np.broadcast_to(moves, tables.shape)[:, None], np.ones((len(tables), 1))
-        except _DrawnOpponents:
-            pass
-        step, parts = max(1, AT_ONCE // STRATA), []
-        for first in range(0, len(tables), step):
-            here = np.repeat(tables[first : first + step], STRATA)
-            view = Sight(self.game, state.table(here)).view(other)
-            moves = np.broadcast_to(legal(view, rule(view, Strata(len(here)))), here.shape)
-            parts.append(_distinct_moves(moves.reshape(-1, STRATA)))
-        width = max(values.shape[1] for values, _ in parts)
-        if width > KINDS:
-            raise TooLarge(f"{self.rules[kind].name} makes more than {KINDS} different moves")
-        padded = [[np.pad(p, ((0, 0), (0, width - p.shape[1]))) for p in part] for part in parts]
-        return tuple(np.concatenate(columns) for columns in zip(*padded, strict=True))  # type: ignore[return-value]
+        here = state.table(np.flatnonzero(mask))
+        return rule_moves(self.game, self.game_rules[kind], self.rules[kind].name, here, other)
+
+
+def rule_moves(
+    game: Rulebook, rule: Rule, name: str, state: Any, seat: int, strata: int = STRATA
+) -> tuple[Array, Array]:
+    """Return a rule's moves in a seat, ``(tables, moves)``, and their chances.
+
+    Where it draws, chances are counted in so many `strata`, a power of 2. TooLarge: it makes more
+    than `KINDS` different moves.
+    """
+    tables = np.arange(state.over.shape[-1])
+    view = Sight(game, state).view(seat)
+    try:
+        moves = legal(view, rule(view, Noise.due(view.batch, _draw)))
+        return np.broadcast_to(moves, tables.shape)[:, None], np.ones((len(tables), 1))
+    except _DrawnOpponents:
+        pass
+    step, parts = max(1, AT_ONCE // strata), []
+    for first in range(0, len(tables), step):
+        here = np.repeat(tables[first : first + step], strata)
+        view = Sight(game, state.table(here)).view(seat)
+        moves = np.broadcast_to(
+            legal(view, rule(view, Strata(len(here), parts=strata))), here.shape
+        )
+        parts.append(_distinct_moves(moves.reshape(-1, strata)))
+    width = max(values.shape[1] for values, _ in parts)
+    if width > KINDS:
+        raise TooLarge(f"{name} makes more than {KINDS} different moves")
+    padded = [[np.pad(p, ((0, 0), (0, width - p.shape[1]))) for p in part] for part in parts]
+    return tuple(np.concatenate(columns) for columns in zip(*padded, strict=True))  # type: ignore[return-value]
 
 
 def _options(player: Policy) -> list[tuple[RulePolicy, float]]:
@@ -138,21 +152,21 @@ def _distinct_moves(moves: Array) -> tuple[Array, Array]:
 
 
 class Strata(Noise):
-    """Noise of tables in groups of `STRATA`, each with another part of all chance.
+    """Noise of tables in groups of `parts`, each with another part of all chance.
 
-    A single draw occurs as often as it is likely, to one in `STRATA`; several as in so many games.
+    A single draw occurs as often as it is likely, to one in `parts`; several as in so many games.
     """
 
-    __slots__ = ("path",)
+    __slots__ = ("parts", "path")
 
-    def __init__(self, tables: int, path: int = 1) -> None:
+    def __init__(self, tables: int, path: int = 1, parts: int = STRATA) -> None:
         self._keep(np.zeros(tables, np.uint64))
-        self.path = path
+        self.path, self.parts = path, parts
 
     def of(self, *key: Any) -> Strata:
         """Return the noise under a longer key; all tables have the same words."""
         word = sha256(repr([self.path, *key]).encode()).digest()[:8]
-        return Strata(self.batch[0], int.from_bytes(word, "little"))
+        return Strata(self.batch[0], int.from_bytes(word, "little"), self.parts)
 
     def bits(self, shape: Any = ()) -> Any:
         """Return the middle of each table's part of the range of uint64."""
@@ -160,7 +174,7 @@ class Strata(Noise):
         drawn = np.empty((*lead, *self.batch), np.uint64)
         for index in np.ndindex(lead):
             key = Noise(self.path % 2**63).of("strata", *index) if index else Noise(self.path)
-            order = key.order(STRATA).astype(np.uint64)
-            part = (order * np.uint64(2) + np.uint64(1)) * np.uint64(2**63 // STRATA)
+            order = key.order(self.parts).astype(np.uint64)
+            part = (order * np.uint64(2) + np.uint64(1)) * np.uint64(2**63 // self.parts)
             drawn[index] = np.resize(part, self.batch)
         return drawn

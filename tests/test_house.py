@@ -93,8 +93,8 @@ LAYERS = {
         "strategy_mixtures regret "
         "rules seat_rotation scenarios tiny named_tools talkers players "
         "hindsight",
-        "tree move_chances beliefs batch_play best_response copies metagame equilibria alpha_rank "
-        "crossplay verifiers",
+        "tree move_chances type_mixtures foretold_moves beliefs batch_play best_response copies "
+        "metagame equilibria alpha_rank crossplay verifiers",
         "games",
         "learner seated",
         "training",

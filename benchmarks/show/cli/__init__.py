@@ -28,6 +28,7 @@ from llm_games.benchmarks.show.cli import (
     report,
     run,
     serve,
+    types,
     view,
     watch,
 )
@@ -54,7 +55,8 @@ COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
         *(compare.compare, games.play, games.list_all, games.show),
     ),
     "More of runs": (
-        *(watch.watch, replay.replay, branch.branch, leaderboard.leaderboard),
+        *(watch.watch, replay.replay, branch.branch, types.types),
+        *(leaderboard.leaderboard,),
         *(export.export, animate.animate, merge.merge, forget.forget),
     ),
     "Servers": (serve.serve, serve.seat, games.serve_tiny),
