@@ -72,10 +72,10 @@ class ScalarRules:
         parts = {name: lifted(part) for name, part in outcome.record.items()}
         self.recorded = {name: _form(part, record[name]) for name, part in parts.items()}
         numbers = [*(changed.get(k, f"s{k}") for k in range(len(fields))), "arrays"]
-        self._over = self.slots["over"][0]
-        self._nobody, flags = bytes(game.players), [tuple(listed(part)) for part in (outcome.finished, outcome.broke)]
-        paid = listed(outcome.rewards)
-        self._step = self._compile("step", [numbers, *flags], "s, a, into", paid)
+        self._over, self._nobody = self.slots["over"][0], bytes(game.players)
+        finished, broke = (tuple(listed(truths)) for truths in (outcome.finished, outcome.broke))
+        outputs, paid = [numbers, finished, broke], listed(outcome.rewards)
+        self._step = self._compile("step", outputs, "s, a, into", paid)
         self.played = self._compile("played", listed(parts["actions"]), "s, a")
         self.record = self._compile("record", [*map(listed, parts.values())], "s, a")
         seen = lifted(game.observe(before))
