@@ -160,7 +160,9 @@ def _form(array: Any, made: Any) -> tuple[Any, ...]:
 
 
 def _array(numbers: list[Any], form: tuple[Any, ...]) -> Any:
-    return np.array(numbers, form[0]).reshape(form[1])[form[2]]
+    array = np.array(numbers, form[0])
+    whole = form[2] is ... and array.shape == form[1]
+    return array if whole else array.reshape(form[1])[form[2]]
 
 
 @lru_cache(4096)
