@@ -281,7 +281,7 @@ class TableEnv:
     def _next(self) -> None:
         self.windows.begin()
         self._moves: dict[int, Action] = {}
-        self._waiting = self.table.asked
+        self._waiting = self.table.ready().asked
 
     def _take(self, seat: int, action: Any) -> bool:
         """Take an asked seat's action; return whether it made a whole move."""
@@ -411,7 +411,7 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
             IllegalAction: an action outside its space, of an agent that is not there, or missing.
         """
         self.table.ready()
-        if not isinstance(actions, Mapping):
+        if not isinstance(actions, (dict, Mapping)):
             raise IllegalAction(f"actions must be a dict, one for each agent, got {actions!r}")
         live = self.agents
         if not live:
@@ -422,12 +422,15 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
             if agent not in live:
                 raise IllegalAction(f"{agent!r} has no move: still playing are {live}")
         names = self.possible_agents
-        for agent in (names[seat] for seat in self._waiting):
-            if agent not in actions:
-                raise IllegalAction(f"{agent} has to move, but there is no action for it")
+        for seat in self._waiting:
+            if names[seat] not in actions:
+                raise IllegalAction(f"{names[seat]} has to move, but there is no action for it")
         self._waiting = [s for s in self._waiting if not self._take(s, actions[names[s]])]
-        none = np.zeros(len(names))
-        outcome = Outcome(none, none > 0, broke=none > 0) if self._waiting else self._play()
+        if self._waiting:
+            none = np.zeros(len(names))
+            outcome = Outcome(none, none > 0, broke=none > 0)
+        else:
+            outcome = self._play()
         payoffs, done = outcome.rewards.tolist(), outcome.finished.tolist()
         seats = self.windows.seats
         rewards, finished = {a: payoffs[seats[a]] for a in live}, {a: done[seats[a]] for a in live}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from jinja2 import nodes
@@ -55,6 +54,19 @@ class NoPlainForm(Exception):
     """A node has no plain form."""
 
 
+class KeptTexts(dict[Any, str]):
+    """The texts of values at one place."""
+
+    def __init__(self, write: Callable[[Any], str]) -> None:
+        self.write = write
+
+    def __missing__(self, value: Any) -> str:
+        if len(self) >= MOST_KEPT:
+            self.clear()
+        text = self[value] = self.write(value)
+        return text
+
+
 def plain_blocks(
     template: nodes.Template, filters: Mapping[str, Any], keep: Sequence[str]
 ) -> Blocks:
@@ -70,6 +82,20 @@ def plain_blocks(
             continue
         functions[block.name] = eval(code, writer.names)
     return functions
+
+
+class RowTexts:
+    """The text of a row at one place: most seats are told the one that the last was told."""
+
+    def __init__(self, write: Callable[[Any], str]) -> None:
+        self.write = write
+        self.last: tuple[Any, str] = None, ""
+
+    def __call__(self, row: Any) -> str:
+        last = self.last
+        if row is not last[0]:
+            last = self.last = row, self.write(row)
+        return last[1]
 
 
 class Expressions:
@@ -126,8 +152,9 @@ class Expressions:
             return self.formed(node, scope)
         place, write = self.new(node.name), self.names[node.name]
         value = self.written(node.node, scope)
-        self.names[place] = lru_cache(MOST_KEPT)(lambda value: write(value, *consts))
-        return f"{place}((*{value},))" if node.name == "listed" else f"{place}({value})"
+        is_row = node.name == "listed"
+        self.names[place] = (RowTexts if is_row else KeptTexts)(lambda value: write(value, *consts))
+        return f"{place}({value})" if is_row else f"{place}[{value}]"
 
     # -- statements --------------------------------------------------------------------------------
     def write_if(self, node: nodes.If, scope: Scope) -> str:

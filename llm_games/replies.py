@@ -77,24 +77,24 @@ def read_reply(
     ``published``, what the code of a paper reads at the question's `published` spot, fractions cut
     towards zero.
     """
+    if len(text) > LONGEST_KEPT:
+        return _read_anew(text, question, reading, finish)
+    replies, key = question.replies, (text, reading, finish)
+    reply: Reply | None = replies.get(key)
+    if reply is None:
+        if len(replies) >= MOST_KEPT:
+            replies.clear()
+        reply = replies[key] = _read_anew(text, question, reading, finish)
+    return reply
+
+
+def _read_anew(text: str, question: Question, reading: str, finish: Finish) -> Reply:
     if reading not in READINGS:
         raise unknown("reading", reading, READINGS)
     if finish == "refusal":
         return Reply("refused", why="the model declined to answer")
     if finish == "late":
         return Reply("late", why="no answer came in time")
-    if len(text) > LONGEST_KEPT:
-        return _read_anew(text, question, reading, finish)
-    replies, key = question.replies, (text, reading, finish)
-    if key not in replies:
-        if len(replies) >= MOST_KEPT:
-            replies.clear()
-        replies[key] = _read_anew(text, question, reading, finish)
-    reply: Reply = replies[key]
-    return reply
-
-
-def _read_anew(text: str, question: Question, reading: str, finish: Finish) -> Reply:
     try:
         reply = READINGS[reading](text, question, finish)
     except BadReply as bad:

@@ -55,6 +55,7 @@ class Sight:
 
     def __init__(self, game: Rulebook, state: Any, who: Who = NOBODY) -> None:
         self.game, self.state, self.who = game, state, who
+        self._questions: dict[int, Question | None] = {}
 
     def __reduce__(self) -> tuple[type[Sight], tuple[Rulebook, Any, Who]]:
         return Sight, (self.game, self.state, self.who)
@@ -99,11 +100,8 @@ class Sight:
         """Return what a seat of one table is asked, or None; made once."""
         questions = self._questions
         if seat not in questions:
-            asked = seat in self.asked
-            questions[seat] = self.game.asks(self.state, seat) if asked else None
+            questions[seat] = self.game.asks(self.state, seat) if seat in self.asked else None
         return questions[seat]
-
-    _questions = _lazy(lambda sight: dict[int, Question | None]())
 
     def fact(self, index: int) -> Array:
         """Return the values of one fact of `Rulebook.facts`, or, after them, of `recalled`."""
@@ -147,7 +145,8 @@ class View:
 
     def __init__(self, sight: Sight, seat: Any) -> None:
         self.game, self.seat, self.sight = sight.game, seat, sight
-        self.rows = _rows(seat, sight.batch) if isinstance(seat, np.ndarray) else seat
+        several = type(seat) is not int and isinstance(seat, np.ndarray)
+        self.rows = _rows(seat, sight.batch) if several else seat
 
     @_lazy
     def batch(self) -> tuple[int, ...]:

@@ -22,7 +22,8 @@ look        {1}[{0}]                          ({T}){1}[within({0}, {2})]
 pick        ({row},)[{0}]                     ((const {T}[]){{{row}}})[within({0}, {n})]
 where       {1} if {0} else {2}               {0} ? {1} : {2}
 castb       {0} != 0
-castbi      {0} + 0                           ({T}){0}
+castbi      1 if {0} else 0                   ({T}){0}
+castbf      1.0 if {0} else 0.0               ({T}){0}
 castfi      int({0})                          ({T}){0}
 castui      {0} - ({0} >> 63 << 64)           ({T}){0}
 castiu      {0} & 0xFFFFFFFFFFFFFFFF          ({T}){0}
@@ -88,14 +89,17 @@ class Code:
         return f"c{[*map(id, self.tables)].index(id(arg))}"
 
     def text(self, outputs: Any) -> str:
-        """Return nodes, in lists, in which there may be texts."""
+        """Return nodes, in lists, in which there may be texts; of truths in a tuple their bytes."""
         if isinstance(outputs, list):
             return f"[{', '.join(map(self.text, outputs))}]"
+        if isinstance(outputs, tuple):
+            some = " or ".join(dict.fromkeys(map(self.text, outputs)))
+            return f"bytes({self.text([*outputs])}) if {some} else b''"
         return outputs if isinstance(outputs, str) else self.texts[outputs]
 
 
 def leaves(outputs: Any) -> list[Node]:
-    if isinstance(outputs, list):
+    if isinstance(outputs, list | tuple):
         return [leaf for part in outputs for leaf in leaves(part)]
     return [] if isinstance(outputs, str) else [outputs]
 

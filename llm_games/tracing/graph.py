@@ -69,6 +69,13 @@ def made(op: str, kind: str, *args: Node) -> Node:
         of = WIDE[kind] if op == "cast" else getattr(np, op)
         with np.errstate(all="ignore"):
             return const(of(*(arg.args[0] for arg in args)), WIDE[kind])
+    if op == "multiply" and kind == "i":
+        for one, other in (args, args[::-1]):
+            if one.op == "cast" and one.args[0].kind == "b":
+                return made("where", kind, one.args[0], other, const(0))
+    if op == "cast" and first.op == "where" and last.args[2].op == "const":
+        arms = [made("cast", kind, arm) for arm in first.args[1:]]
+        return made("where", kind, first.args[0], *arms)
     if kind == "b" and op in ("bitwise_and", "bitwise_or"):
         for one, other in (args, args[::-1]):
             if one.op == "const":

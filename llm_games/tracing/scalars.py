@@ -34,15 +34,19 @@ NAMES: dict[str, Any] = {
 class PlayedRecord(Later):
     """The record of a step, worked out at its first look-up."""
 
-    def __init__(self, rules: ScalarRules, numbers: list[Any], moves: list[int]) -> None:
-        self._of, self._rules, self._due = rules.recorded, rules, (numbers, moves)
+    def __init__(self, rules: ScalarRules, *due: list[Any]) -> None:
+        self._rules, self._due = rules, due
+
+    _of = property(lambda record: record._rules.recorded)
 
     @cached_property
     def _parts(self) -> dict[str, Any]:
         return dict(zip(self, self._rules.record(*self._due), strict=True))
 
     def __getitem__(self, name: str) -> Any:
-        return _array(self._parts[name], self._of[name])
+        is_played = name == "actions"  # what is read most
+        part = self._rules.played(*self._due) if is_played else self._parts[name]
+        return _array(part, self._of[name])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)
@@ -68,23 +72,30 @@ class ScalarRules:
         parts = {name: lifted(part) for name, part in outcome.record.items()}
         self.recorded = {name: _form(part, record[name]) for name, part in parts.items()}
         numbers = [*(changed.get(k, f"s{k}") for k in range(len(fields))), "arrays"]
-        flags = listed(outcome.finished), listed(outcome.broke)
-        self._step = self._compile("step", [numbers, listed(outcome.rewards), *flags], "s, a")
+        self._over, self._nobody = self.slots["over"][0], bytes(game.players)
+        finished, broke = (tuple(listed(truths)) for truths in (outcome.finished, outcome.broke))
+        outputs, paid = [numbers, finished, broke], listed(outcome.rewards)
+        self._step = self._compile("step", outputs, "s, a, into", paid)
+        self.played = self._compile("played", listed(parts["actions"]), "s, a")
         self.record = self._compile("record", [*map(listed, parts.values())], "s, a")
         seen = lifted(game.observe(before))
-        self._observe = self._reader(listed(seen.reshape(-1)))
+        self._observe = self._compile("observe", [], "s, into", listed(seen.reshape(-1)), "f")
         facts = [listed(fact.of(before)) for fact in game.facts]
         self.facts, self.asked = self._reader(facts), self._reader(listed(game.asked(before)))
         self._shapes = seen.shape, seen.shape[:1]
-        self._packs: Any = [Struct(n).pack_into for n in (f"{seen.size}f", f"{len(seen)}d")]
 
-    def _compile(self, name: str, outputs: list[Any], given: str = "s") -> Any:
-        code, fields = Code(outputs, PYTHON), (f"s{k}" for k in range(len(self.slots)))
+    def _compile(
+        self, name: str, outputs: list[Any], given: str = "s", packed: Any = (), kind: str = "d"
+    ) -> Any:
+        """Return a function that returns its outputs, and packs other numbers of this kind."""
+        code, fields = Code([outputs, *packed], PYTHON), (f"s{k}" for k in range(len(self.slots)))
         lines = [f"{', '.join(fields)}, arrays = s"]
         if "a" in given:
             lines.append(f"{', '.join(f'a{k}' for k in range(self.game.players))}, = a")
-        lines += [*code.lines, f"return {code.text(outputs)}"]
+        pack = f"pack(into, 0, {', '.join(map(code.text, packed))})"
+        lines += [*code.lines, *[pack] * bool(packed), f"return {code.text(outputs)}"]
         names = NAMES | {f"c{k}": table.ravel().tolist() for k, table in enumerate(code.tables)}
+        names["pack"] = Struct(f"{len(packed)}{kind}").pack_into
         source = "\n    ".join([f"def {name}({given}):", *lines])
         exec(compile(source, f"<{name} of {self.game.name}>", "exec"), names)
         return names[name]
@@ -119,28 +130,27 @@ class ScalarRules:
         """
         fits = actions.dtype is INT64 and actions.shape == self._shapes[1]
         numbers = self.numbers_of(state) if fits else None
-        if numbers is None or numbers[self.slots["over"][0]][0]:
+        if numbers is None or numbers[self._over][0]:
             return None
-        moves = actions.tolist()
-        large = max(moves) > LARGEST or min(moves) < -LARGEST  # then look closer
-        if large and any(abs(move) > LARGEST and move != MISSING for move in moves):
-            return None
+        moves, paid = actions.tolist(), np.empty(self._shapes[1])
         try:
-            next_numbers, rewards, finished, broke = self._step(numbers, moves)
+            next_numbers, finished, broke = self._step(numbers, moves, paid)
         except WAYS_OUT:
             return None
-        next_state, paid = object.__new__(self.kind), np.empty(self._shapes[1])
+        # What breaks no rule is not large.
+        if broke and any(abs(move) > LARGEST and move != MISSING for move in moves):
+            return None
+        next_state = object.__new__(self.kind)
         entries = next_state.__dict__
         entries["_rules"], entries["_numbers"] = self, next_numbers
-        self._packs[1](paid, 0, *rewards)
-        record = PlayedRecord(self, numbers, moves)
-        return next_state, paid, _truths(bytes(finished)), record, _truths(bytes(broke))
+        record, nobody = PlayedRecord(self, numbers, moves), self._nobody
+        return next_state, paid, _truths(finished or nobody), record, _truths(broke or nobody)
 
     def observe(self, state: Any) -> Array | None:
-        if (numbers := self._observe(state)) is None:
+        if (numbers := self.numbers_of(state)) is None:
             return None
         seen = np.empty(self._shapes[0], np.float32)
-        self._packs[0](seen, 0, *numbers)
+        self._observe(numbers, seen)
         return seen
 
 
@@ -150,7 +160,9 @@ def _form(array: Any, made: Any) -> tuple[Any, ...]:
 
 
 def _array(numbers: list[Any], form: tuple[Any, ...]) -> Any:
-    return np.array(numbers, form[0]).reshape(form[1])[form[2]]
+    array = np.array(numbers, form[0])
+    whole = form[2] is ... and array.shape == form[1]
+    return array if whole else array.reshape(form[1])[form[2]]
 
 
 @lru_cache(4096)
