@@ -26,7 +26,6 @@ from llm_games.arrays import (
     StandIn,
     any_true,
     array_of,
-    blank,
     of_seats,
     sliced,
     tall,
@@ -422,7 +421,8 @@ class Rulebook(ABC):
             return seen
         is_subset = seats is not None
         count = len(seats) if is_subset else self.players
-        rows = blank((len(self.column_index), count, *state.round.shape), np.float32, state.round)
+        shape = len(self.column_index), count, *state.round.shape
+        rows = np.empty_like(state.round, np.float32, shape=shape)
         begin, seat_axes = 0, rows.ndim - 1  # axes of a fact that differs by seat
         if is_subset and np.ndim(seats) == 1:
             seats = sliced(np.asarray(seats))
@@ -681,7 +681,7 @@ class Rulebook(ABC):
         """Repeat a truth a table for every seat: bool ``(*batch)`` to ``(players, *batch)``."""
         if not (value.ndim or isinstance(value, StandIn)):  # of one table: a short way
             return self._everybody[int(value)]
-        each = blank((self.players, *value.shape), np.bool_, value)
+        each = np.empty_like(value, np.bool_, shape=(self.players, *value.shape))
         each[:] = value
         return each
 
