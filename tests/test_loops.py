@@ -115,8 +115,8 @@ def test_a_loop_is_equal_to_numpy(game, player):
 @NEEDS_COMPILER
 @pytest.mark.nightly
 @pytest.mark.parametrize(("game", "player"), TRACED)
-def test_ten_thousand_episodes_are_equal(game, player):
-    play_both(game, player, episodes=10_000, copies=64)
+def test_ten_thousand_episodes_are_equal(game, player, night):
+    play_both(game, player, episodes=night(500, 10_000), copies=64)
 
 
 @NEEDS_COMPILER
@@ -205,9 +205,9 @@ def test_steps_in_a_row_are_equal_to_steps_one_by_one(player, settings):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("player", "settings"), MARCHES)
-def test_ten_thousand_evacuations_in_rows_are_equal(player, settings):
+def test_ten_thousand_evacuations_in_rows_are_equal(player, settings, night):
     both = (marched(player, march, 128, **settings) for march in (True, False))
-    compare(*both, episodes=10_000)
+    compare(*both, episodes=night(500, 10_000))
 
 
 def test_a_player_that_decides_otherwise_than_its_base_decides():
