@@ -14,7 +14,7 @@ import numpy as np
 
 from llm_games.arrays import any_true, arrayed, sliced
 from llm_games.errors import BadParameter
-from llm_games.noise import Noise
+from llm_games.noise import Noise, counted
 from llm_games.rulebook import Array, Rulebook
 from llm_games.table_batch import nearly_all
 from llm_games.view import Sight, View
@@ -145,6 +145,12 @@ class RulePolicy(Policy):
 
     def plain(self, memory: RuleMemories) -> Callable[[View, Noise], Array] | None:
         return lambda view, noise: legal(view, memory.rule(view, noise))
+
+    def marching(self, state: Any, memory: RuleMemories) -> Any:
+        rule = memory.rule.rule  # type: ignore[attr-defined]
+        ways = getattr(getattr(rule, "func", rule), "marching", None)  # also with a value
+        noise = Noise.keyed(counted(memory.keys, memory.decided))
+        return ways and ways(memory.rule.game, state, noise)  # type: ignore[attr-defined]
 
     def start_batch(
         self, game: Rulebook, mask: Array, seeds: Array, memory: RuleMemories | None = None

@@ -35,7 +35,6 @@ class StandIn:
     """Base of what stands for an array while rules are traced, see `llm_games.tracing`."""
 
     into: Any  # returns the entries of an array at this index along an axis
-    blank: Any
 
 
 def any_true(array: Array) -> bool:
@@ -63,11 +62,6 @@ def array_of(argument: Any) -> Array:
         return np.asarray(argument)
     except ValueError:
         return np.asarray(None)
-
-
-def blank(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
-    """Return an array to be filled, beside `like`."""
-    return like.blank(shape, dtype) if isinstance(like, StandIn) else np.empty(shape, dtype)
 
 
 def tall(values: Array, batch: tuple[int, ...]) -> Array:

@@ -26,7 +26,6 @@ from llm_games.arrays import (
     StandIn,
     any_true,
     array_of,
-    blank,
     of_seats,
     sliced,
     tall,
@@ -422,7 +421,8 @@ class Rulebook(ABC):
             return seen
         is_subset = seats is not None
         count = len(seats) if is_subset else self.players
-        rows = blank((len(self.column_index), count, *state.round.shape), np.float32, state.round)
+        shape = len(self.column_index), count, *state.round.shape
+        rows = np.empty_like(state.round, np.float32, shape=shape)
         begin, seat_axes = 0, rows.ndim - 1  # axes of a fact that differs by seat
         if is_subset and np.ndim(seats) == 1:
             seats = sliced(np.asarray(seats))
@@ -543,6 +543,16 @@ class Rulebook(ABC):
             outcome.close(state.over)
             outcome.broke = broke & ~state.over
         return next_state, outcome
+
+    def march(
+        self, state: Any, due: PerTable, marchers: Sequence[tuple[Array, Any]]
+    ) -> tuple[Any, PerPlayer]:
+        """Take many steps in a row, as `step` would, that pay nobody and end no round.
+
+        At tables that are `due`, bool. Each of `marchers` are seats, bool ``(players, tables)``,
+        and how these move, as `Policy.marching` says. Also returns who moved, each once.
+        """
+        raise NotImplementedError(f"{self.name}: nobody says how it moves")
 
     # -- how one seat's action looks outside ---------------------------------------------------
 
@@ -671,7 +681,7 @@ class Rulebook(ABC):
         """Repeat a truth a table for every seat: bool ``(*batch)`` to ``(players, *batch)``."""
         if not (value.ndim or isinstance(value, StandIn)):  # of one table: a short way
             return self._everybody[int(value)]
-        each = blank((self.players, *value.shape), np.bool_, value)
+        each = np.empty_like(value, np.bool_, shape=(self.players, *value.shape))
         each[:] = value
         return each
 

@@ -184,11 +184,11 @@ class Tables:
         who = Who(self.game.name, self.seeds, self.steps, seed=self.seeds)
         self.sight = Sight(self.game, state, who)
 
-    def go_on(self, state: Any, steps: Array) -> None:
-        """Enter a state that nobody else has, after so many steps of each table's episode."""
+    def go_on(self, state: Any, steps: Array, own: bool) -> None:
+        """Enter a state, its `own` if nobody else has it, after so many steps of each table."""
         self.steps = steps
         self._enter(state)
-        self._own = True
+        self._own = own
 
     def ready(self) -> Sight:
         """Return the sight of all seats; NotReady before the first reset."""

@@ -226,6 +226,18 @@ class View:
             value = value.astype(np.int64)
         return value if hears is None else value * hears[self.rows]
 
+    def row(self, name: str) -> Array:
+        """Return a fact's numbers, each as `number` returns it, ``(*batch, columns)``."""
+        fact, _ = self.game.fact_index[f"{name}_0"]
+        value, hears, shape = self.sight.fact(fact), self.sight.hears, self.sight.batch
+        if value.ndim > len(shape) + 1:
+            if isinstance(self.rows, tuple):
+                value = np.broadcast_to(value, (*value.shape[:2], *shape))
+            rows = self.rows if isinstance(self.rows, tuple) else (self.rows,)
+            value = value[(slice(None), *rows)]
+        value = value if hears is None else value * hears[self.rows]
+        return np.moveaxis(value, 0, -1)
+
     def each(self, name: str) -> Array:
         """Return what all hear of each seat, by the fact's name, exactly, ``(players, *batch)``."""
         fact, _ = self.game.fact_index[f"{name}_0"]

@@ -23,6 +23,7 @@ from llm_games.benchmarks.judge import player_skill, references
 from llm_games.benchmarks.show import cli
 from llm_games.benchmarks.show.page import canvas
 from llm_games.game_rooms import ROOMS
+from llm_games.wrappers import vector_env
 
 # A machine that is busy with something else is no error. The same examples everywhere, so that what
 # is red is red for all; others come with --hypothesis-profile=explore.
@@ -47,6 +48,12 @@ NIGHTLY = Path(__file__).parent / "data" / "nightly.csv"
 
 def pytest_addoption(parser):
     parser.addoption("--night", action="store_true", help="nightly tests whole, not a slice")
+    parser.addoption("--loops", action="store_true", help="vector environments loop in C at once")
+
+
+def pytest_configure(config):
+    if config.getoption("loops"):
+        vector_env.PATIENCE = 0
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -74,9 +74,12 @@ def bits(thing):
 
 
 def play_both(game, player, episodes, **settings):
-    (env, first), (other, expected) = (
-        made(game, player, loop=n, **settings) for n in (True, False)
-    )
+    compare(*(made(game, player, loop=n, **settings) for n in (True, False)), episodes)
+
+
+def compare(fast, slow, episodes):
+    """Play both environments, each with what its reset returned, with equal actions."""
+    (env, first), (other, expected) = fast, slow
     assert [*map(bits, first)] == [*map(bits, expected)]
     env.action_space.seed(1)
     over, step = 0, 0
@@ -112,8 +115,8 @@ def test_a_loop_is_equal_to_numpy(game, player):
 @NEEDS_COMPILER
 @pytest.mark.nightly
 @pytest.mark.parametrize(("game", "player"), TRACED)
-def test_ten_thousand_episodes_are_equal(game, player):
-    play_both(game, player, episodes=10_000, copies=64)
+def test_ten_thousand_episodes_are_equal(game, player, night):
+    play_both(game, player, episodes=night(500, 10_000), copies=64)
 
 
 @NEEDS_COMPILER
@@ -170,6 +173,41 @@ def test_without_a_compiler_numpy_plays(monkeypatch):
 def test_where_there_is_no_loop(settings, why):
     env, _ = made("public_goods", "rational", loop=False, **settings)
     assert why in loop_of(env)
+
+
+MARCHES = [
+    ("nearest", {}),
+    ("wang", {"p_best": "1/2", "rule_stay": True, "seat": "rotate"}),
+    ("wang:calm|keep|nearest|fixed:left|random", {"order": "id", "autoreset_mode": "SameStep"}),
+    ("rational", {"max_cycles": 9, "injury_when": "start"}),
+    ("rational", {"layout": "#######\n#...#.1\n#.#.#.#\n#.#...#\n#.###.#\n0.....#\n#######"}),
+    ("cooperative", {"target_choice": "cell", "failed_reply": "void_run"}),
+    ("distance_queue", {"moves": "simultaneous"}),
+    ("random_side", {"walker": "wang"}),
+]
+
+
+def marched(player, march, copies=3, **settings):
+    settings = {"layout": "small", "players": 6} | settings
+    names = player.split("|")
+    players = [make_player(names[k % len(names)]) for k in range(settings["players"] - 1)]
+    opponents = players if len(names) > 1 else players[0]
+    env = GameVectorEnv("emergency_evacuation", copies, opponents=opponents, **settings)
+    if not march:
+        env.seats.march = lambda due: False
+    return env, env.reset(seed=5)
+
+
+@pytest.mark.parametrize(("player", "settings"), MARCHES)
+def test_steps_in_a_row_are_equal_to_steps_one_by_one(player, settings):
+    compare(*(marched(player, march, **settings) for march in (True, False)), episodes=6)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("player", "settings"), MARCHES)
+def test_ten_thousand_evacuations_in_rows_are_equal(player, settings, night):
+    both = (marched(player, march, 128, **settings) for march in (True, False))
+    compare(*both, episodes=night(500, 10_000))
 
 
 def test_a_player_that_decides_otherwise_than_its_base_decides():

@@ -21,8 +21,8 @@ from llm_games.view import View
 def best_profit(values, prices, budget):
     step = solution.money_step(np.append(prices, budget), 0)
     gains = np.maximum(np.asarray(values) - prices, 0)
-    table = solution.knapsack(np.asarray(prices)[None] // step, gains[None], budget // step)
-    return int(table[0, -1])
+    table = solution.knapsack(np.asarray(prices) // step, gains, budget // step)
+    return int(table[-1])
 
 
 items = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 20)), min_size=1, max_size=6)
@@ -30,14 +30,14 @@ items = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 20)), min_size=1, m
 
 @given(items=items, most=st.integers(0, 30))
 def test_knapsack_against_all_subsets(items, most):
-    costs, gains = (np.array(column)[None] for column in zip(*items, strict=True))
+    costs, gains = zip(*items, strict=True)
     found = solution.knapsack(costs, gains, most)
     for money in range(most + 1):
         best = 0
         for chosen in itertools.product((0, 1), repeat=len(items)):
-            if np.dot(chosen, costs[0]) <= money:
-                best = max(best, int(np.dot(chosen, gains[0])))
-        assert found[0, money] == best
+            if np.dot(chosen, costs) <= money:
+                best = max(best, int(np.dot(chosen, gains)))
+        assert found[money] == best
 
 
 @each_row(

@@ -123,6 +123,27 @@ class BatchSeats:
                     self.outcomes.setdefault(table, Counter())[decision.outcome] += 1
         return reduce(added, moves) if moves else np.zeros(mask.shape, np.int64)
 
+    def march(self, due: PerTable) -> bool:
+        """Take steps in a row at these tables where players say how they move; or return False."""
+        if self.listens or self.tables.game.core is not self.tables.game:
+            return False
+        state, marchers = self.tables.state, list[tuple[Array, Any]]()
+        for policy, mine, memory in zip(self.policies, self._held, self.memories, strict=True):
+            said = memory is not None and policy.says("marching")
+            if said and (way := policy.marching(state, memory)):
+                marchers.append((mine, way))
+        if not marchers:
+            return False
+        next_state, moved = self.tables.game.march(state, due, marchers)
+        if not any_true(moved):
+            return False
+        for k, mine in enumerate(self._held):
+            if any_true(own := moved & mine):
+                memory = self.memories[k]
+                self.memories[k] = memory._replace(decided=memory.decided + own)
+        self.tables.go_on(next_state, self.tables.steps + moved.sum(axis=0), own=False)
+        return True
+
     def finish(self, mask: PerTable) -> None:
         cells = [(k, chosen) for k in self.look_back if (chosen := self._held[k] & mask).any()]
         if cells:

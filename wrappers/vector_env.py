@@ -287,6 +287,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             due = mask > (waits | self._over())
             if not any_true(due):
                 break
+            if self.seats.march(due):
+                continue
             every = all_true(due)
             actions = added(self.seats.ask_now(turn if every else turn & due), self._moves)
             previous_state = self.tables.state

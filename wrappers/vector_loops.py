@@ -164,7 +164,7 @@ class TableLoop:
             memories = env.seats.memories
             env.seats.memories = [m._replace(decided=parts["decided"]) for m in memories]
         state = env.tables.state.replace(**dict(zip(names, self._fields, strict=True)))
-        env.tables.go_on(state, parts["steps"])
+        env.tables.go_on(state, parts["steps"], own=True)
         if env.obs_mode != "text":
             vars(env._view())["numbers"] = parts["seen"]
 
@@ -178,10 +178,8 @@ def loop_of(env: Any) -> TableLoop | str:
         return "what is told needs the records of all steps"
     if seats.listens or seats.look_back:
         return "players remember what they hear"
-    for policy in seats.policies:
-        bases = (vars(base) for base in type(policy).__mro__)
-        if "plain" not in next(names for names in bases if {"plain", "decide_batch"} & {*names}):
-            return "a player decides otherwise than the rules of its base"
+    if not all(policy.says("plain") for policy in seats.policies):
+        return "a player decides otherwise than the rules of its base"
     rules = [p.plain(m) for p, m in zip(seats.policies, seats.memories, strict=True)]
     if None in rules:
         return "not all players are rules"

@@ -132,9 +132,6 @@ class TracedArray(StandIn, NDArrayOperatorsMixin):
     def astype(self, dtype: Any, **_: Any) -> TracedArray:
         return TracedArray(cells_as(self, dtype), dtype)
 
-    def blank(self, shape: tuple[int, ...], dtype: Any) -> TracedArray:
-        return TracedArray(np.full(shape, const(0, dtype), object), dtype)
-
     def into(self, values: Any, axis: int = 0) -> TracedArray:
         return _take(values, self, axis)
 
@@ -219,9 +216,14 @@ def _along(step: Any, array: Any, axis: int | None = None, **_: Any) -> TracedAr
     return reduce(step, parts)
 
 
+def _zeros(like: Any, dtype: Any = None, shape: Any = None) -> TracedArray:
+    dtype = np.dtype(dtype or like.dtype)
+    return TracedArray(np.full(shape or like.shape, const(0, dtype), object), dtype)
+
+
 def _place(test: Callable[[Any, Any], Any], array: Any, axis: int | None = None) -> TracedArray:
     best, *others = _parts(array, axis, counted=True)
-    place: Any = best.blank(best.shape, np.int64)
+    place: Any = _zeros(best, np.int64)
     for k, part in enumerate(others, 1):
         found = test(part, best)
         best, place = _where(found, part, best), _where(found, k, place)
@@ -286,8 +288,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         lambda no, pair: _where(pair[0], pair[1], no), [*zip(of, entries, strict=True)][::-1], none
     ),
     "count_nonzero": lambda array, **_: 0.5,  # neither none nor all
-    "zeros_like": lambda like, dtype=None: like.blank(like.shape, dtype or like.dtype),
+    "zeros_like": _zeros,
+    "empty_like": _zeros,
 }
 FUNCTIONS |= dict.fromkeys(("min", "amin"), partial(_along, np.minimum))
 FUNCTIONS |= dict.fromkeys(("max", "amax"), partial(_along, np.maximum))
-FUNCTIONS["empty_like"] = FUNCTIONS["zeros_like"]

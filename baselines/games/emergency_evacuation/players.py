@@ -4,7 +4,7 @@ Steps of players (but `wang`) are to the best free cell, as the built-in walker 
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,25 +12,12 @@ import numpy as np
 from llm_games.baselines.games.emergency_evacuation import theory
 from llm_games.baselines.rules import Kind, Players, Rule, cannot_play, shape
 from llm_games.errors import BadParameter
-from llm_games.games.emergency_evacuation.geometry import STAY
+from llm_games.games.emergency_evacuation.geometry import STAY, Distances
 from llm_games.games.emergency_evacuation.rules import MOVE
 from llm_games.games.emergency_evacuation.walkers import costs, greedy, ranked
 from llm_games.noise import Noise
 from llm_games.rulebook import Array, Rulebook
 from llm_games.view import View
-
-
-def walk(view: View, noise: Noise, wang: bool = False) -> Array:
-    """Return the direction of a step to the best free cell, or by Wang's rule."""
-    game, state = view.game, view.sight.state
-    return step_directions(game, state, view.rows, state.target[view.rows], noise, wang)
-
-
-def around(view: View, noise: Noise) -> Array:
-    """Return the direction to the best free cell; on winding ways, towards the best exit."""
-    game, state = view.game, view.sight.state
-    exits = theory.best_exits(game, state) if game.measure.detours else state.target
-    return step_directions(game, state, view.rows, exits[view.rows], noise)
 
 
 def step_directions(
@@ -52,17 +39,47 @@ def step_directions(
     return np.where(chosen == position, STAY, way)
 
 
-def walking_to(rule: Rule, walk: Rule = walk) -> Rule:
-    def act(view: View, noise: Noise) -> Array:
+class Walking:
+    """A rule that chooses exits by another, and steps to the best free cell.
+
+    As Wang's people do, by chance to the second; or `around`, on winding ways, to the best exit.
+    """
+
+    def __init__(self, choose: Rule, *, wang: bool = False, around: bool = False) -> None:
+        self.choose, self.wang, self.around = choose, wang, around
+
+    def __call__(self, *arguments: Any) -> Array:
+        *_, view, noise = arguments
         moving = view.sight.state.phase == MOVE
         if not moving.any():
-            return rule(view, noise)
-        step = walk(view, noise.of("step"))
+            return self.choose(*arguments)
+        step = self._step(view, noise.of("step"))
         if not moving.all():
-            step = np.where(moving, step, rule(view, noise))
+            step = np.where(moving, step, self.choose(*arguments))
         return step
 
-    return act
+    def _step(self, view: View, noise: Noise) -> Array:
+        game, state, exits = view.game, view.sight.state, view.sight.state.target
+        if self.around and game.measure.detours:
+            exits = theory.best_exits(game, state)
+        return step_directions(game, state, view.rows, exits[view.rows], noise, self.wang)
+
+    def marching(self, game: Any, state: Any, noise: Noise) -> Any:
+        if game.walker != "player" or game.moves == "simultaneous":
+            return None
+        if self.around and game.measure.detours:
+            return None
+        if not self.wang:
+            return listed_likes(game.measure), False
+        second = noise.of("step").random() >= float(game.p_best)
+        return listed_likes(game.measure, wang=True, stay=game.rule_stay), second
+
+
+@lru_cache(maxsize=16)
+def listed_likes(measure: Distances, wang: bool = False, stay: bool = False) -> list[Any]:
+    cells = ranked(measure, stay) if wang else greedy(measure)
+    listed: list[Any] = cells.tolist()
+    return listed
 
 
 def seat_choice(choices: Callable[..., Array]) -> Rule:
@@ -109,10 +126,9 @@ def mood(value: str) -> bool:
 
 
 def follow(*arguments: Any) -> Array:
-    """Follow Wang's rule model, in panic unless a mood comes before view and noise."""
+    """Choose as Wang's people do, in panic unless a mood comes before view and noise."""
     *moods, view, noise = arguments
-    choose = partial(wang, moods[0] if moods else True)
-    return walking_to(choose, partial(walk, wang=True))(view, noise)
+    return wang(moods[0] if moods else True, view, noise)
 
 
 def meaning(game: Rulebook, value: str) -> int:
@@ -123,32 +139,32 @@ def meaning(game: Rulebook, value: str) -> int:
 
 
 def fixed(choice: int, view: View, noise: Noise) -> Array:
-    return walking_to(lambda view, noise: np.full(shape(view), choice))(view, noise)
+    return np.full(shape(view), choice)
 
 
-queueing = partial(walking_to, seat_choice(theory.equilibrium), around)
+queueing = Walking(seat_choice(theory.equilibrium), around=True)
 PLAYERS = Players(
     {
-        "rational": queueing(),
-        "best_response": queueing(),
-        "fifo": Kind("chooses its part of an equilibrium of queues at exits", queueing()),
-        "cooperative": walking_to(seat_choice(theory.planned)),
-        "nearest": Kind("chooses the side of the nearest exit", walking_to(nearest)),
-        "random_side": Kind("chooses any exit", walking_to(random_side)),
-        "keep": Kind("chooses the nearest exit and never changes", walking_to(keep)),
+        "rational": queueing,
+        "best_response": queueing,
+        "fifo": Kind("chooses its part of an equilibrium of queues at exits", queueing),
+        "cooperative": Walking(seat_choice(theory.planned)),
+        "nearest": Kind("chooses the side of the nearest exit", Walking(nearest)),
+        "random_side": Kind("chooses any exit", Walking(random_side)),
+        "keep": Kind("chooses the nearest exit and never changes", Walking(keep)),
         "distance_queue": Kind(
             "chooses the exit of the least distance, or queue if that takes longer",
-            walking_to(seat_choice(theory.shortest)),
+            Walking(seat_choice(theory.shortest)),
         ),
         "wang": Kind(
             "follows the rule model of Wang et al., in panic",
-            follow,
+            Walking(follow, wang=True),
             "<mood>",
             read=mood,
             valued="or calm, as wang:calm",
         ),
         "random": any_legal,
-        "fixed": fixed,
+        "fixed": Walking(fixed),
     },
     meaning=meaning,
     assumed="if all queue at the exits by distance",

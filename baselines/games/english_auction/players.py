@@ -23,6 +23,13 @@ def money(view: View, column: str) -> Array:
     return whole(view, column, _seat_setting(view, "scales"))
 
 
+def amounts(view: View, name: str) -> Array:
+    """Return the amounts of money of a fact of every item, ``(*batch, items)``."""
+    values = view.row(name)
+    scaled = values * _seat_setting(view, "scales")[..., None]
+    return scaled if values.dtype.kind == "i" else np.rint(scaled).astype(np.int64)
+
+
 def bid_while(view: View, condition: Array) -> Array:
     """Return the smallest legal bid where a condition holds and it is affordable."""
     floor = money(view, "floor")
@@ -85,10 +92,7 @@ def prudent(
 ) -> Array:
     """Bid while the item beats later uses of the money, at prices expected from start prices."""
     game, items = view.game, np.arange(len(view.game.catalogue))
-    starts, estimates = (
-        np.stack([money(view, f"{kind}_{i}") for i in items], axis=-1)
-        for kind in ("start", "estimate")
-    )
+    starts, estimates = (amounts(view, kind) for kind in ("start", "estimate"))
     closed = len(items) - np.rint(view.number("items_left") * len(items))
     later = items > closed[..., None]
     starts, values = starts * later, worth(view, estimates * later)

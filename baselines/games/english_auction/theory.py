@@ -26,14 +26,12 @@ def money_step(amounts: Array, largest: Array) -> Array:
     return np.maximum(max(divisor, 1), -(-largest // MOST_STEPS))
 
 
-def knapsack(costs: Array, gains: Array, budget: int) -> Array:
-    """Return the largest gain of items ``(rows, items)`` by money spent, ``(rows, budget + 1)``."""
-    money = np.arange(budget + 1)
-    best = np.zeros((len(costs), budget + 1), np.int64)
-    for cost, gain in zip(costs.T, gains.T, strict=True):
-        remaining = money - cost[:, None]
-        take = np.take_along_axis(best, np.maximum(remaining, 0), axis=1) + gain[:, None]
-        best = np.where(remaining >= 0, np.maximum(best, take), best)
+def knapsack(costs: Sequence[int], gains: Sequence[int], budget: int) -> Array:
+    """Return the largest gain of items by money spent, ``(budget + 1,)``."""
+    best = np.zeros(budget + 1, np.int64)
+    for cost, gain in zip(costs, gains, strict=True):
+        if gain > 0 and cost <= budget:
+            best[cost:] = np.maximum(best[cost:], best[: budget + 1 - cost] + gain)
     return best
 
 
@@ -65,8 +63,8 @@ def bears(
 @lru_cache(4096)
 def _knapsack_of(row: bytes, budget: int) -> list[int]:
     """Return the `knapsack` of one row of costs and gains; most come again and again."""
-    costs, gains = np.frombuffer(row, np.int64).reshape(2, 1, -1)
-    values: list[int] = knapsack(costs, gains, budget)[0].tolist()
+    costs, gains = np.frombuffer(row, np.int64).reshape(2, -1).tolist()
+    values: list[int] = knapsack(costs, gains, budget).tolist()
     return values
 
 

@@ -119,6 +119,8 @@ class EvacuationState(State):
     second: Array
 
 
+Marching: TypeAlias = tuple[list[list[list[int]]], Any]
+"""Cells as people like them, by target and own cell, and who takes the second, bool."""
 End: TypeAlias = tuple[EvacuationState, PerTable]  # a round's last state, and where it ended, bool
 
 
@@ -730,21 +732,55 @@ class EmergencyEvacuation(Rulebook):
     def _lists(self) -> list[list[list[int]]]:
         return self._ranked.tolist()
 
+    def march(
+        self, state: EvacuationState, due: PerTable, marchers: Sequence[tuple[Array, Marching]]
+    ) -> tuple[EvacuationState, PerPlayer]:
+        """Take the steps of walkers up to the next player, or the last mover of the round."""
+        target, (seconds, mine) = state.target, np.zeros((2, *state.cell.shape), np.bool_)
+        likes = list[list[list[int]]]()
+        for cells, (ranked_cells, second) in marchers:
+            target = np.where(cells, target + len(likes), target)
+            seconds, mine = np.where(cells, second, seconds), mine | cells
+            likes += ranked_cells
+        line, places, position = state.line, self.seats_of(state), state.position
+        known = np.take_along_axis(mine, line, axis=0) & (line != NOBODY)
+        known[:-1] &= line[1:] != NOBODY
+        known[-1] = False  # the last ends the round
+        count = np.where(known | (places < position), self.players, places).min(axis=0) - position
+        count = np.where(due & (state.phase == MOVE) & ~state.over, count, 0)
+        coming = np.take_along_axis(line, np.minimum(places + position, self.players - 1), axis=0)
+        coming = np.where(places < count, coming, NOBODY)
+        walked = self._moved(state, coming, count > 0, None, (likes, target, seconds))
+        moved = np.zeros((self.players + 1, *count.shape), np.bool_)
+        np.put_along_axis(moved, coming, np.True_, axis=0)  # of nobody in the last row
+        return walked.replace(position=position + count), moved[:-1]
+
     def _moved(
-        self, state: EvacuationState, line: PerPlayer, mask: PerTable, wish: PerPlayer | None
+        self,
+        state: EvacuationState,
+        line: PerPlayer,
+        mask: PerTable,
+        wish: PerPlayer | None,
+        walkers: Any = None,
     ) -> EvacuationState:
-        """Let people step in line: to the cell they wish, or to the best free one."""
+        """Let people step in line: to the cell they wish, or to the best free one.
+
+        `walkers` are lists of cells as of `steps.walk`, which of them is each one's, and who takes
+        the second; by default the built-in walker's.
+        """
         rooms = np.flatnonzero(mask.reshape(-1))
         of_rooms = lambda values: values.reshape(self.players, -1).T[rooms].tolist()
         wishes = [None] * len(rooms) if wish is None else of_rooms(wish)
         cells = of_rooms(state.cell)
-        rest = map(of_rooms, (line, state.target, self._seconds(state)))
-        for cell, wished, order, target, second in zip(cells, wishes, *rest, strict=True):
+        likes, *own = walkers or (self._lists, state.target, self._seconds(state))
+        for cell, wished, order, target, second in zip(
+            cells, wishes, *map(of_rooms, (line, *own)), strict=True
+        ):
             occupied = bytearray(self.room.cells)
             for here in cell:
                 occupied[here] = True
             if wished is None:
-                walk(cell, order, occupied, self._lists, target, second)
+                walk(cell, order, occupied, likes, target, second)
             else:
                 push(cell, order, occupied, wished)
         next_cells = state.cell.reshape(self.players, -1).copy()
