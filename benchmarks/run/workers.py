@@ -277,7 +277,7 @@ class Coordinator:
         name = f"{len(self.hands)}-{uuid.uuid4().hex[:12]}"
         file = worker_files.folder(self.store.path) / f"{name}.db"
         games = [(row.label, row.game, row.params, row.seats) for row in self.store.games()]
-        tables = ceil(self.plan.max_tables / self.crew.count)
+        tables = ceil(self.run.plan.tables / self.crew.count)
         learnt = self.run.books.ledger.lengths.items()
         lengths = {model: replace(of, seen=0) for model, of in learnt}
         about = self.store.title, self.store.created, games, lengths, self.run.past
