@@ -372,7 +372,8 @@ class Coordinator:
         self.deaths += 1
         if self.deaths >= max(DEATHS, 2 * self.crew.count):
             raise RunStopped(f"{self.deaths} workers died one after another", self.store.path)
-        self._start()
+        if self.turns:
+            self._start()
 
     def _leave(self, hand: _Hand) -> None:
         """Take over what is left of a worker that is gone."""
