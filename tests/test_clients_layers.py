@@ -23,6 +23,7 @@ from llm_games.wrappers.clients import limit, retry
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request, Sampling
 from llm_games.wrappers.clients.budget import Budget, BudgetExceeded, Ledger
 from llm_games.wrappers.clients.cache import APPLICATION, CacheError, ReplyCache
+from llm_games.wrappers.clients.flights import Flights, drained
 from llm_games.wrappers.clients.metered import Metered
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.prices import Price
@@ -191,7 +192,7 @@ def test_an_outage_loses_no_call_and_its_end_is_no_storm(players, quick, monkeyp
     client = add_layers(ScriptedClient(script, "m"), max_wait=30, max_in_flight=1000)
 
     async def player(seat):
-        return [await client.complete(ask(seat)) for _ in range(1200 // players)]
+        return [await client.complete(ask(seat)) for _ in range(2400 // players)]
 
     async def go():
         return await asyncio.gather(*map(player, range(players)))
@@ -271,6 +272,80 @@ def test_slow_answers_do_not_keep_a_server_idle(monkeypatch):
 
     assert asyncio.run(crowd(256)) == 256
     assert asyncio.run(crowd(128)) == 102  # 80 %
+
+
+class Written:
+    """A journal: numbers of calls that were begun and are not over."""
+
+    def __init__(self):
+        self.open, self.most = set(), 0
+
+    async def begin(self, model, seat, limit, line=""):
+        number = len(self.open) + 1 + self.most
+        self.open.add(number)
+        self.most = max(self.most, len(self.open))
+        await asyncio.sleep(0.001)
+        return number
+
+    def over(self, number, model, seat):
+        self.open.remove(number)
+
+
+@each_row(("limits", "ahead"), [({}, 4), ({"requests_per_minute": 60_000}, 4)])
+def test_few_calls_are_written_down_before_there_is_a_place_and_none_of_them_is_lost(limits, ahead):
+    """A place is for who asks: calls get ready elsewhere; those not sent at an end cost nothing."""
+    ledger, asked, answered = Ledger(), [], asyncio.Event()
+
+    async def script(request):
+        asked.append(request)
+        await answered.wait()
+        return Completion('{"bid": 1}', "stop", 20, 10, 0.1, "m")
+
+    client = ScriptedClient(script, "m")
+    dressed = add_layers(client, max_in_flight=16, shared=Shared(ledger), **limits)
+    ledger.journal = journal = Written()
+
+    async def ask_all():
+        await asyncio.gather(*(dressed.complete(ask(seed)) for seed in range(40)))
+
+    async def go():
+        flights = Flights()
+        work = asyncio.create_task(drained(ask_all(), flights))
+        while len(asked) < 16 or len(journal.open) < 16 + ahead:
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(0.02)
+        assert (len(asked), journal.most) == (16, 16 + ahead)
+        flights.stop()
+        await asyncio.sleep(0.02)
+        assert len(journal.open) == 16  # are waited for, the others were not sent
+        answered.set()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+
+    asyncio.run(go())
+    assert (len(asked), ledger.total.calls, ledger.total.unknown) == (16, 16, 0)
+    assert not journal.open
+
+
+def test_a_place_is_free_once_the_answer_is_there(monkeypatch):
+    """The next call is sent before what was answered is booked and read."""
+    happened = []
+
+    async def script(request):
+        happened.append(("sent", request.seed))
+        await asyncio.sleep(0.01)
+        return Completion('{"bid": 1}', "stop", 20, 10, 0.1, "m")
+
+    ledger = Ledger()
+    book = ledger.book
+    monkeypatch.setattr(ledger, "book", lambda *about: (happened.append("booked"), book(*about)))
+    dressed = add_layers(ScriptedClient(script, "m"), max_in_flight=4, shared=Shared(ledger))
+
+    async def ask_all():
+        await asyncio.gather(*(dressed.complete(ask(seed)) for seed in range(5)))
+
+    asyncio.run(drained(ask_all()))
+    assert happened.index(("sent", 4)) < happened.index("booked")
 
 
 def test_a_gate_that_is_not_crowded_does_not_grow():
@@ -608,7 +683,7 @@ def test_layers_are_clients_and_show_what_they_hold():
     assert isinstance(dressed, Client)
     assert dressed.name == "m"
     assert [type(layer).__name__ for layer in layers(dressed)] == [
-        *("Retry", "Limit", "Metered", "ScriptedClient")
+        *("Retry", "Ready", "Metered", "Limit", "ScriptedClient")
     ]
 
 

@@ -10,7 +10,7 @@ import pytest
 import llm_games as lg
 from llm_games.benchmarks.record import merge as merging
 from llm_games.benchmarks.record.checked_table import ConfigError
-from llm_games.benchmarks.record.connection import RunLocked, StoreError
+from llm_games.benchmarks.record.connection import NotARun, RunLocked, StoreError
 from llm_games.benchmarks.record.labels import EPISODE, Labelled, read_labels, write_label
 from llm_games.benchmarks.record.merge import OtherRun, merge
 from llm_games.benchmarks.record.queries import Records
@@ -116,7 +116,7 @@ def test_half_a_merge_is_no_run(parts, tmp_path, monkeypatch):
             merge(parts, path)
     with pytest.raises(OtherRun, match="half a merge"):
         merge([half, parts[0]], path)
-    with pytest.raises(StoreError, match="cannot be read"):
+    with pytest.raises(NotARun, match="half a merge"):
         lg.resume(half)
     merge(parts, path)
     assert not half.exists()

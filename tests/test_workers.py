@@ -18,7 +18,7 @@ import pytest
 
 import llm_games as lg
 from llm_games.benchmarks.record.checked_table import ConfigError
-from llm_games.benchmarks.record.connection import RunLocked
+from llm_games.benchmarks.record.connection import NotARun, RunLocked
 from llm_games.benchmarks.record.progress import run_progress
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.worker_files import folder
@@ -230,6 +230,9 @@ def test_what_workers_cannot_play(tmp_path):
             {**ALL, "seats": [{"player": lambda observation: 1, "name": "mine"}]}, path, workers=2
         )
     assert not path.exists()
+    lg.run({**ALL, "seats": ["random"], "episodes": 1}, path)
+    with pytest.raises(ConfigError, match="at least 1: got 0"):
+        lg.resume(path, workers=0)  # though nothing is left to play
 
 
 def test_a_script_that_workers_would_play_again(calls, tmp_path):
@@ -336,6 +339,9 @@ def test_what_goes_on_is_seen(going_on, tmp_path):
         assert records.messages(attempts[0].prompt)
     with pytest.raises(RunLocked, match="is being written by process"):
         lg.resume(going_on, workers=2)
+    for part in folder(going_on).glob("*.db"):
+        with pytest.raises(NotARun, match=r"what a worker, .* has left of a run: name the run's"):
+            lg.resume(part)
     build([going_on], tmp_path / "report.html", baselines=False)
 
 

@@ -38,7 +38,7 @@ def merge(files: Sequence[Path], path: Path) -> None:
     check_free(path)
     half = path.with_name(f"{path.name}.half")
     with ExitStack() as stack:
-        parts = [stack.enter_context(Records.open_readonly(file)) for file in files]
+        parts = [stack.enter_context(Records.open_readonly(file, part=True)) for file in files]
         for part in parts:
             _check(parts[0], part)
         owners = _owners(parts)
@@ -128,7 +128,7 @@ def _labels(owners: list[tuple[Records, EpisodeRow]]) -> dict[Place, Labelled]:
 def _clear(half: Path) -> None:
     """Drop what a merge left that died; RunLocked: it lives."""
     if half.exists() and half.stat().st_size:
-        with Records.open_readonly(half) as records:
+        with Records.open_readonly(half, part=True) as records:
             if holder := records.holder():
                 raise RunLocked(f"{half} is being written by {holder}")
     for ending in ("", "-wal", "-shm", "-journal"):

@@ -51,8 +51,11 @@ class Records:
         self.created, self.config = run.created, run.config
 
     @classmethod
-    def open_readonly(cls, path: str | Path) -> Records:
-        """Open a run to read, also one that is going on; raises NotARun, NewerSchema."""
+    def open_readonly(cls, path: str | Path, *, part: bool = False) -> Records:
+        """Open a run to read, also one that is going on, or a `part`: one of its workers' files.
+
+        Raises NotARun, NewerSchema.
+        """
         connection.check_file(Path(path))
         try:
             with connection.opened(path, "ro") as reading:
@@ -62,7 +65,14 @@ class Records:
                 raise
             with connection.opened(path, "ro", "&immutable=1") as reading:
                 connection.check_schema(path, reading)
-        return Records(path, reading)
+        records = Records(path, reading)
+        if "run" in records.config and not part:
+            records.close()
+            raise connection.NotARun(
+                f"{path} is what a worker, or half a merge, has left of a run: name the run's own "
+                "file, RUN.db beside the folder RUN.db.parts"
+            )
+        return records
 
     def close(self) -> None:
         self._database.close()

@@ -96,7 +96,10 @@ def spent_so_far(records: Records) -> dict[tuple[str, str], Usage]:
     """What a run's calls came to by model and seat, with those of workers that are still there."""
     total, taken = records.spent(), records.parts()
     for file in part_files(records.path):
-        with suppress(StoreError), Records.open_readonly(file) as part:  # it may just be deleted
+        with (
+            suppress(StoreError),
+            Records.open_readonly(file, part=True) as part,
+        ):  # it may just be deleted
             if file.name not in taken and part.config.get("run") == records.created:
                 for pair, usage in part.spent().items():
                     total.setdefault(pair, Usage()).add(usage)
@@ -210,7 +213,7 @@ def take_over(store: Store, file: Path, part: Part | None = None) -> dict[tuple[
     """
     spent: dict[tuple[str, str], Usage] = {}
     if file.name not in store.parts() and _begun(file):
-        with Records.open_readonly(file) as records:
+        with Records.open_readonly(file, part=True) as records:
             if records.config.get("run") != store.created:
                 raise NotARun(f"{file} is of another run than {store.path}: move it away")
             if holder := _holder(records):

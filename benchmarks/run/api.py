@@ -23,7 +23,7 @@ from llm_games.benchmarks.run import conduct
 from llm_games.benchmarks.run.branch import Changes, branched
 from llm_games.benchmarks.run.plan import Overrides, RunPlan, plan_of
 from llm_games.benchmarks.run.price_probes import PriceProbes
-from llm_games.benchmarks.run.processes import by_workers
+from llm_games.benchmarks.run.processes import by_workers, check_workers
 from llm_games.benchmarks.run.resume import planned, prolong
 from llm_games.errors import unknown
 
@@ -156,6 +156,7 @@ def resume(
     if episodes is not None:  # of a run that can go on
         prolong(path, episodes)
         plan = plan.longer(episodes)
+    check_workers(workers)
     with Records.open_readonly(path) as records:
         if not plan.owed(records.episodes()) and not folder(path).exists():
             return Results(path)

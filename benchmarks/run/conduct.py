@@ -442,6 +442,7 @@ class RunConduct:
                 await gate.acquire()
                 table = tables.create_task(ending(self.tables(turn)))
                 table.add_done_callback(lambda _: gate.release())
+                await asyncio.sleep(0)  # its first calls need not wait for other tables
 
     async def _stay_alive(self) -> None:
         """Keep the run's lock while a step takes long."""

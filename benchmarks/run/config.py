@@ -231,7 +231,7 @@ class Config(Settings):
     scoring: str = "corrected"  # which edition of the papers' formulas shown scores have
     success: Text | None = None  # of games that do not say otherwise, see `Success`
     max_attempts: Tries = 3  # completions asked for one decision
-    max_tables: AtOnce = 64  # episodes played at the same time
+    max_tables: AtOnce | None = None  # episodes played at the same time, see `RunPlan.tables`
     player: PlayerSettings = PlayerSettings()  # for all players that ask a language model
     cache: Text | None = None  # a file in which replies are kept; several runs may share it
     budget: BudgetSettings = BudgetSettings()

@@ -108,7 +108,7 @@ class _Meter:
         self.counts = counts
         metered = next((each for each in layers(policy.client) if isinstance(each, Metered)), None)
         self.price = metered and metered.price
-        self.longest = getattr(metered and metered.client, "max_tokens", None)
+        self.longest = getattr(metered and metered.inside, "max_tokens", None)
         price = self.price or Price()
         # Seats of a table ask with prompts of few lengths.
         self.costs = lru_cache(price.bound(min).of), lru_cache(price.bound(max).of)

@@ -53,6 +53,7 @@ from llm_games.wrappers.together import together
 from llm_games.wrappers.user_players import Own, client_of
 
 GUESTS_TAKE = ("prompts", "prompt_folder")  # settings of seats that somebody outside plays
+FEWEST_TABLES = 64  # unless it is set how many are played at the same time
 DEFAULT = "default"  # in a game's own seats: the run's player at this seat
 
 
@@ -166,7 +167,7 @@ class RunPlan(Settings):
 
     title: str
     seed: int
-    max_tables: int
+    max_tables: int | None
     scoring: str = "corrected"
     cache: str | None = None
     budget: config.BudgetSettings = config.BudgetSettings()
@@ -215,8 +216,14 @@ class RunPlan(Settings):
 
     @property
     def tables(self) -> int:
-        """How many are played at the same time; all of them, where their calls go out together."""
-        return max(self.max_tables, sum(len(g.seeds) for g in self.games) * bool(self.batched))
+        """How many are played at the same time; all of them, where their calls go out together.
+
+        Unless it is set, one for each place of the model that has most, since some games ask one
+        seat at a time.
+        """
+        places = [seat.client.get("max_in_flight") or 0 for seat in self.seats]
+        tables = self.max_tables or max(FEWEST_TABLES, *places)
+        return max(tables, sum(len(g.seeds) for g in self.games) * bool(self.batched))
 
     def with_objects(self, objects: Mapping[str, Any]) -> RunPlan:
         """ConfigError names the objects that are missing."""

@@ -36,8 +36,7 @@ def by_workers(
         if address is not None:
             raise ConfigError("say how many workers play on the cluster, such as --workers 8")
         return None
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise ConfigError(f"workers are processes, at least 1: got {workers!r}")
+    check_workers(workers)
     if getattr(multiprocessing.current_process(), "_inheriting", False):  # it is being imported
         raise ConfigError('a script has workers below a line: if __name__ == "__main__":')
     transport: Transport = ProcessWorker
@@ -55,6 +54,13 @@ def by_workers(
             await Coordinator(run, crew, mine).play()
 
     return conduct
+
+
+def check_workers(workers: int | None) -> None:
+    if workers is None:
+        return
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise ConfigError(f"workers are processes, at least 1: got {workers!r}")
 
 
 class ProcessWorker:

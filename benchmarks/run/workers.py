@@ -277,7 +277,7 @@ class Coordinator:
         name = f"{len(self.hands)}-{uuid.uuid4().hex[:12]}"
         file = worker_files.folder(self.store.path) / f"{name}.db"
         games = [(row.label, row.game, row.params, row.seats) for row in self.store.games()]
-        tables = ceil(self.plan.max_tables / self.crew.count)
+        tables = ceil(self.run.plan.tables / self.crew.count)
         learnt = self.run.books.ledger.lengths.items()
         lengths = {model: replace(of, seen=0) for model, of in learnt}
         about = self.store.title, self.store.created, games, lengths, self.run.pasts
@@ -372,7 +372,8 @@ class Coordinator:
         self.deaths += 1
         if self.deaths >= max(DEATHS, 2 * self.crew.count):
             raise RunStopped(f"{self.deaths} workers died one after another", self.store.path)
-        self._start()
+        if self.turns:
+            self._start()
 
     def _leave(self, hand: _Hand) -> None:
         """Take over what is left of a worker that is gone."""

@@ -106,6 +106,13 @@ async def flown(call: Coroutine[Any, Any, Any], seconds: float) -> Any:
     return await (call if work is None or not seconds else work.fly(call, seconds))
 
 
+def longest(client: Any) -> float:
+    """Return the seconds that a call of a client may take, or of the one inside its layers."""
+    while (inside := getattr(client, "client", None)) is not None:
+        client = inside
+    return float(getattr(client, "timeout", None) or LONGEST)
+
+
 async def drained(work: Coroutine[Any, Any, Any], calls: Flights | None = None) -> Any:
     """Wait for work, then for its calls; cancelling stops it. Raises the first error last."""
     calls = Flights() if calls is None else calls

@@ -6,20 +6,32 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from llm_games.facts import check_integer
-from llm_games.wrappers.clients.base import Client, ClientError, Completion, Layer, Request
+from llm_games.wrappers.clients.base import (
+    Client,
+    ClientError,
+    Completion,
+    Layer,
+    Request,
+    Unsent,
+)
+from llm_games.wrappers.clients.flights import ended, flown, longest
 from llm_games.wrappers.clients.retry import backoff
 from llm_games.wrappers.clients.tokens import Estimator
 
-FIRST = 32  # calls in flight at the start, unless fewer are allowed
+FIRST, FIRST_PART = 32, 4
+"""Calls in flight at the start, or such a part of those allowed; fewer if fewer are allowed."""
 COOLDOWN = 15.0  # seconds after a cut in which refusals cut nothing: they are of one crowd
 LONGEST_CLOSED = 120.0  # seconds a server may ask all to wait; more is each call's own matter
 DOWN = 8  # failures in a row, of whatever calls, after which a server is taken to be down
-REFUSED = 1.0  # seconds within which servers refuse a call that is too many
+REFUSED = 0.5  # seconds within which servers refuse a call that is too many
 SLACK = 1.0  # seconds of a pace that may be caught up with at once
+READY = 32  # calls, and at most a quarter of those in flight, that are ready to follow them
 
 
 class Pace:
@@ -38,8 +50,18 @@ class Pace:
         self._free = max(self._free, self.clock() - SLACK) + amount * self.seconds
 
 
+@dataclass
+class Turn:
+    """A call's turn to be made ready, such as to be written down, until it has its place."""
+
+    is_over: bool = False
+
+
 class Gate:
     """A queue that lets calls to one server through, in their order. For one event loop.
+
+    Calls `line_up` to be made ready, as many as have a place and few more, which then `enter` as
+    soon as one is free.
 
     The number in flight (`limit`, at most `maximum`) doubles with each round of calls, and once all
     places are taken and for `REFUSED` seconds nothing fails, until the first refusal for being too
@@ -58,12 +80,16 @@ class Gate:
         tokens_per_minute: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.maximum, self.limit, self.in_flight = maximum, min(FIRST, maximum), 0
+        self.maximum, self.in_flight = maximum, 0
+        self.limit = min(maximum, max(FIRST, maximum // FIRST_PART))
         self.clock, self._start = clock, clock()
         self.history: deque[tuple[float, int]] = deque([(0.0, self.limit)], maxlen=1000)
         self._requests = Pace(requests_per_minute, clock)
         self._tokens = Pace(tokens_per_minute, clock)
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
+        self._line: deque[asyncio.Future[Turn]] = deque()
+        self._preparing = 0  # whose turn is not over
+        self._paced = requests_per_minute is not None or tokens_per_minute is not None
         self._timer: asyncio.TimerHandle | None = None
         self._doubling: asyncio.TimerHandle | None = None
         self._slow_start, self._round, self._peak = True, 0, 0
@@ -77,6 +103,35 @@ class Gate:
         """Return the calls that may be in flight now, after a refusal no more than went well."""
         borne = self.maximum if self.clock() >= self._cut_until else self._borne
         return min(self.limit, borne, self._trusted)
+
+    async def line_up(self) -> Turn:
+        """Wait for the turn to be made ready for a place; `step_out` once it is over."""
+        ticket: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
+        self._line.append(ticket)
+        self._call_up()
+        try:
+            return await ticket
+        except asyncio.CancelledError:
+            if ticket.done() and not ticket.cancelled():
+                self.step_out(ticket.result())
+            raise
+
+    def step_out(self, turn: Turn) -> None:
+        """End a turn, if it is not over."""
+        if not turn.is_over:
+            turn.is_over = True
+            self._preparing -= 1
+            self._call_up()
+
+    def _call_up(self) -> None:
+        """Let calls be made ready for the places that are free, and some ahead."""
+        places = self.places()
+        ahead = min(READY, places // 4)
+        free = max(ahead, 1) if self._paced else places - self.in_flight + ahead
+        while self._line and self._preparing < free:
+            if not (ticket := self._line.popleft()).done():
+                self._preparing += 1
+                ticket.set_result(Turn())
 
     async def enter(self, tokens: int) -> None:
         """Wait for a place, for a call of about so many tokens; `leave` gives it back."""
@@ -128,6 +183,7 @@ class Gate:
                     self._expect_more()
                 ticket.set_result(None)
             self._waiting.popleft()
+        self._call_up()
 
     def _expect_more(self) -> None:
         """Double the places without waiting for answers that take longer than refusals."""
@@ -209,27 +265,80 @@ class Gates:
         return [list(gate.history) for gate in self._gates.values()]
 
 
+_turn: ContextVar[Turn | None] = ContextVar("turn", default=None)
+
+
+class Ready(Layer):
+    """Has calls made ready in their order, by the layers inside, down to `Limit` at its gate."""
+
+    def __init__(self, client: Client, gates: Gates) -> None:
+        super().__init__(client)
+        self.gates = gates
+
+    async def complete(self, request: Request) -> Completion:
+        gate = self.gates.here()
+        came = gate.clock()
+        turn = await gate.line_up()
+        token = _turn.set(turn)
+        try:
+            return await self.client.complete(request)
+        except ClientError as failure:
+            if gate.failing_since is not None:
+                failure.waited = gate.clock() - max(came, gate.failing_since)
+            raise
+        finally:
+            _turn.reset(token)
+            gate.step_out(turn)
+
+
 class Limit(Layer):
-    """Lets calls wait for their place at a gate; clients of one server share its gates."""
+    """Lets calls wait for their place at a gate; clients of one server share its gates.
+
+    A place is free as soon as the answer is there, whatever is then done with it. Raises Unsent if
+    all ends before there is one.
+    """
 
     def __init__(self, client: Client, gates: Gates, estimator: Estimator | None = None) -> None:
         super().__init__(client)
         self.gates, self.estimator = gates, estimator or Estimator()
+        self.seconds = longest(client)
 
     async def complete(self, request: Request) -> Completion:
         gate, tokens = self.gates.here(), 0
         if self.gates.counts_tokens:
             tokens = self.estimator.tokens_in(request) + self.estimator.tokens_out(request)
-        came = gate.clock()
-        await gate.enter(tokens)
         try:
-            completion = await self.client.complete(request)
-        except BaseException as error:
-            failure = error if isinstance(error, ClientError) else None
-            gate.leave(failure)
-            if failure is not None and gate.failing_since is not None:
-                failure.waited = gate.clock() - max(came, gate.failing_since)
+            await gate.enter(tokens)
+        except asyncio.CancelledError:
+            raise Unsent from None
+        if (turn := _turn.get()) is not None:
+            gate.step_out(turn)
+        place = Place(gate, tokens)
+        try:
+            if ended():
+                raise Unsent
+            return await flown(place.call(self.client, request), self.seconds)
+        finally:
+            place.leave()
+
+
+class Place:
+    """A call's place at a server, which it leaves once."""
+
+    def __init__(self, gate: Gate, tokens: int) -> None:
+        self.gate, self.tokens, self.is_left = gate, tokens, False
+
+    async def call(self, client: Client, request: Request) -> Completion:
+        try:
+            completion = await client.complete(request)
+        except ClientError as failure:
+            self.leave(failure)
             raise
         used = completion.tokens_in + completion.tokens_out
-        gate.leave(clean=True, spare=tokens - used if tokens and used else 0)
+        self.leave(clean=True, spare=self.tokens - used if self.tokens and used else 0)
         return completion
+
+    def leave(self, *how: ClientError, **about: Any) -> None:
+        if not self.is_left:
+            self.is_left = True
+            self.gate.leave(*how, **about)

@@ -22,7 +22,8 @@ from llm_games.wrappers.clients.base import (
     Unsent,
 )
 from llm_games.wrappers.clients.budget import Ledger, Usage
-from llm_games.wrappers.clients.flights import LONGEST, ended, flown
+from llm_games.wrappers.clients.flights import ended, flown, longest
+from llm_games.wrappers.clients.limit import Limit
 from llm_games.wrappers.clients.prices import IN_BATCHES, MILLION, Price, listed
 from llm_games.wrappers.clients.tokens import LONGEST_REPLY, Estimator, tokens_of
 from llm_games.wrappers.clients.waves import line_name, waves_of
@@ -65,18 +66,19 @@ class Metered(Layer):
     ) -> None:
         super().__init__(client)
         self.ledger, self.estimator = ledger, estimator or Estimator()
-        self.places, self.price = places or PLACES, price_of(client, ledger)
-        self._highest = self.price.bound(max) if self.price else Price()
-        costs_money = self._highest.input or self._highest.output
-        self._limited = ledger.limited("tokens") or bool(costs_money and ledger.limited("money"))
-        if "max_tokens" in getattr(client, "leave_out", ()):
-            ledger.lengths[self.name].sent = False
         inside: Any = client
         while (nearer := getattr(inside, "client", None)) is not None:
             inside = nearer
+        self.inside, self.places, self.price = inside, places or PLACES, price_of(inside, ledger)
+        self._highest = self.price.bound(max) if self.price else Price()
+        costs_money = self._highest.input or self._highest.output
+        self._limited = ledger.limited("tokens") or bool(costs_money and ledger.limited("money"))
+        if "max_tokens" in getattr(inside, "leave_out", ()):
+            ledger.lengths[self.name].sent = False
         self.batched = waves_of(client) is not None
-        # An end does not wait for batches.
-        self.seconds = 0.0 if self.batched else float(getattr(inside, "timeout", None) or LONGEST)
+        # An end does not wait for batches; for calls it does at their places.
+        waits = self.batched or isinstance(client, Limit)
+        self.seconds = 0.0 if waits else longest(client)
 
     async def complete(self, request: Request) -> Completion:
         """Return one completion; raises ClientError, BudgetExceeded if it might cost too much."""
@@ -147,7 +149,7 @@ class Metered(Layer):
 
     def _limit(self, request: Request) -> int:
         """Return the limit of a reply, that of a local model too; 0 if there is none."""
-        return request.sampling.max_tokens or getattr(self.client, "max_tokens", None) or 0
+        return request.sampling.max_tokens or getattr(self.inside, "max_tokens", None) or 0
 
     def _spent(self, request: Request, answer: Completion) -> Usage:
         """Return a completion's usage, the largest possible where the server does not count."""

@@ -1,8 +1,9 @@
 """All layers around a client, in the order in which they work together.
 
 From the outside in: `Cache` (what is known is not asked), `Retry` (a failed call leaves its place
-to others while it waits), `Limit` (a place at the server), `Metered` (every try is booked). Of what
-goes out in batches, `Waves` are in place of `Limit`.
+to others while it waits), `Ready` (some calls are written down before there is a place), `Metered`
+(every try is booked), `Limit` (a place at the server). Of what goes out in batches, `Waves` are in
+place of `Ready` and `Limit`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from llm_games.facts import check_integer
 from llm_games.wrappers.clients.base import CACHING, Client
 from llm_games.wrappers.clients.budget import Budget, Ledger, budget_of, usage_of
 from llm_games.wrappers.clients.cache import MEMORY, Cache, ReplyCache, default_path
-from llm_games.wrappers.clients.limit import Gates, Limit
+from llm_games.wrappers.clients.limit import Gates, Limit, Ready
 from llm_games.wrappers.clients.metered import Metered
 from llm_games.wrappers.clients.retry import Retry, Waits
 from llm_games.wrappers.clients.sampled import ReplySampler
@@ -92,11 +93,14 @@ def add_layers(
     limits = (max_in_flight, requests_per_minute, tokens_per_minute)
     if batch:
         _put_into_waves(client, limits, shared, max_wait)
-    dressed: Client = Metered(client, shared.ledger, estimator, None if batch else max_in_flight)
+    places = None if batch else max_in_flight
     if not batch and any(limit is not None for limit in limits):
         limits = (64 if max_in_flight is None else max_in_flight, *limits[1:])
         gates = shared.gates.setdefault((client.name, source, limits), Gates(*limits))
-        dressed = Limit(dressed, gates, estimator)
+        limited = Limit(client, gates, estimator)
+        dressed: Client = Ready(Metered(limited, shared.ledger, estimator, places), gates)
+    else:
+        dressed = Metered(client, shared.ledger, estimator, places)
     dressed = (WaveRetry if batch else Retry)(dressed, max_wait, shared.waits, source)
     if isinstance(cache, str | Path):
         shared = replace(shared, replies=_opened(Path(cache)))

@@ -180,13 +180,14 @@ def resume(
     from llm_games.benchmarks.record.store import Records, Store
     from llm_games.benchmarks.record.worker_files import folder
     from llm_games.benchmarks.run.plan import Overrides
-    from llm_games.benchmarks.run.processes import by_workers
+    from llm_games.benchmarks.run.processes import by_workers, check_workers
     from llm_games.benchmarks.run.resume import planned, prolong
 
     with Records.open_readonly(db) as records:
         plan = planned(records).with_costs(Overrides.of(**costs(context)))
         plan = plan.with_patience(max_wait).with_objects({})
     _check_report(db, context.params)
+    check_workers(workers)
     if episodes is not None:
         prolong(db, episodes)
         plan = plan.longer(episodes)
