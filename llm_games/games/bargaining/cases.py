@@ -60,7 +60,7 @@ BAD_PARAMETERS = [
 REPLY_KEY = "offer"
 REPLIES = [
     ({}, 40, 40),
-    ({}, "40 points", 40),
+    ({}, "40", 40),
     ({"pie": 7}, "7.0", 7),
     ({}, 101, "range"),
     ({}, -1, "range"),

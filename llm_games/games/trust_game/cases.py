@@ -37,7 +37,7 @@ BAD_PARAMETERS = [
 REPLY_KEY = "sent"
 REPLIES: list[tuple[dict[str, int], object, object]] = [
     ({}, 5, 5),
-    ({}, "5 points", 5),
+    ({}, "5", 5),
     ({}, 11, "range"),
     ({}, -1, "range"),
     ({}, "2.5", "format"),
