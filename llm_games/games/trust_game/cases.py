@@ -22,6 +22,7 @@ DRAWN = {
     "multiplier": [1, 2, 3],
     "rounds": [1, 2, 3],
 }
+KEPT = 2000
 BAD_PARAMETERS = [
     ({"players": 3}, "players must be an integer of at least 2 and at most 2"),
     ({"endowment": 0}, "endowment must begin with at least 1"),
