@@ -23,15 +23,6 @@ KINDS = ("book", "hat", "ball")
 MOST_MOVES, USUAL_MOVES = 10_000, 10
 
 
-def kinds_of(name: str, value: Any) -> tuple[str, ...]:
-    """Read 2 to 4 different words."""
-    words = value if isinstance(value, tuple) else ()
-    plain = all(isinstance(word, str) and word.isidentifier() for word in words)
-    if not (2 <= len(set(words)) == len(words) <= 4 and plain):
-        raise BadParameter(f"{name} must be 2 to 4 different words, got {value!r}")
-    return words
-
-
 @dataclass(frozen=True)
 class DealOrNoDealState(State):
     """A table between moves; ``round`` counts the moves made, divisions are `divisions.code_of`.
@@ -71,7 +62,7 @@ class DealOrNoDeal(Rulebook):
     }
 
     players: int = param(2, "number of players, always 2", low=2, high=2)
-    items: tuple[str, ...] = param(KINDS, "names of 2 to 4 kinds", read=kinds_of)
+    items: tuple[str, ...] = param(KINDS, "names of 2 to 4 kinds", read=divisions.kinds_of)
     protocol: str = param("offers", offers="offers in turn", claims="both claim at once")
     moves: int = param(
         None,
@@ -150,20 +141,15 @@ class DealOrNoDeal(Rulebook):
         return super().first(DealOrNoDealState, batch, **start | dict(chance))
 
     @cached_property
-    def _by_kind(self) -> Array:
-        """The table with scenarios last, ``(3, kinds, scenarios)``, which are taken fast."""
-        return np.ascontiguousarray(self.table.transpose(1, 2, 0))
-
-    @cached_property
-    def _everything(self) -> Array:
-        return divisions.code_of(self._by_kind[0])
+    def scenarios(self) -> divisions.Scenarios:
+        return divisions.Scenarios(self.table)
 
     def counts(self, state: DealOrNoDealState) -> Array:
-        return self._by_kind[0].take(state.scenario, axis=-1)
+        return self.scenarios.by_kind[0].take(state.scenario, axis=-1)
 
     def values(self, state: DealOrNoDealState) -> Array:
         """Return what a piece of each kind is worth to each seat, ``(kinds, players, *batch)``."""
-        return self._by_kind[1:].take(state.scenario, axis=-1).swapaxes(0, 1)
+        return self.scenarios.by_kind[1:].take(state.scenario, axis=-1).swapaxes(0, 1)
 
     def turn(self, state: DealOrNoDealState) -> PerTable:
         return (self.first + state.round) & 1
@@ -178,28 +164,22 @@ class DealOrNoDeal(Rulebook):
         return self.moves_now(state) & ~state.over
 
     def mask(self, state: DealOrNoDealState, seats: Any = None) -> Array:
-        fits = self._fits[self._everything.take(state.scenario)]
+        fits = self.scenarios.fits[self.scenarios.everything.take(state.scenario)]
         offered = np.asarray(state.standing > NONE)[..., None]
         legal = np.concatenate([fits, offered], axis=-1)
         asked = self.asked(state) if seats is None else of_seats(self.asked(state), seats)
         return asked[..., None] & legal
 
-    @cached_property
-    def _fits(self) -> Array:
-        """Whether a division, its number last, can be had of all items, whose number is first."""
-        taken = divisions.taken_of(np.arange(self.accept), len(self.items))
-        return (taken[:, None] <= taken[..., None]).all(axis=0)
-
     def breaks(self, state: DealOrNoDealState, actions: Array) -> Array:
         inside = (actions >= 0) & (actions < self.accept)
-        cell = self._everything.take(state.scenario) * self.accept + np.where(inside, actions, 0)
+        fits = inside & self.scenarios.had(state.scenario, np.where(inside, actions, 0))
         accepts = (actions == self.accept) & (state.standing > NONE)
-        return self.asked(state) & ~((inside & self._fits.ravel().take(cell)) | accepts)
+        return self.asked(state) & ~(fits | accepts)
 
     def fallback(self, state: DealOrNoDealState) -> Array:
         if self.at_once:
             return np.zeros_like(state.own)
-        return np.where(state.own > NONE, state.own, self._everything.take(state.scenario))
+        return np.where(state.own > NONE, state.own, self.scenarios.everything.take(state.scenario))
 
     def play(self, state: DealOrNoDealState, actions: PerPlayer, broke: PerPlayer) -> Played:
         moves, action = self.moves_now(state), np.where(self.turn(state), actions[1], actions[0])
@@ -236,30 +216,15 @@ class DealOrNoDeal(Rulebook):
     def _shares(self, state: DealOrNoDealState, ended: PerTable) -> PerPlayer:
         """Return what is paid where both claimed or one accepted, ``(players, tables)``."""
         scenario, codes = state.scenario[..., ended], state.own[..., ended]
-        everything = self._everything.take(scenario)
+        everything = self.scenarios.everything.take(scenario)
         if not self.at_once:  # the one that did not accept made the offer
             made, maker = state.standing[..., ended], self.moves_now(state)[..., ended]
             codes = np.where(maker, made, everything - made)
-        worth = self._worth.take(self._sides.take(scenario, axis=-1) + codes)
+        worth = self.scenarios.worth(scenario, codes)
         if self.at_once:  # claims fit the counts: their numbers add up only as their digits do
             return worth * (codes[0] + codes[1] == everything)
         above, below = self._powers[:, np.minimum(state.round[..., ended], self.moves)]
         return worth * above / below
-
-    @cached_property
-    def _worth(self) -> Array:
-        """What each division is worth, by row of values."""
-        return (self._rows[0] @ divisions.taken_of(np.arange(self.accept), len(self.items))).ravel()
-
-    @cached_property
-    def _sides(self) -> Array:
-        """Where the worths of each seat's values begin, ``(players, scenarios)``."""
-        return self._rows[1].reshape(-1, 2).T * self.accept
-
-    @cached_property
-    def _rows(self) -> tuple[Array, Array]:
-        rows = self.table[:, 1:].reshape(-1, len(self.items))
-        return np.unique(rows, axis=0, return_inverse=True)
 
     # -- what players know -------------------------------------------------------------------------
 
