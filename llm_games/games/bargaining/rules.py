@@ -88,8 +88,7 @@ class Bargaining(Rulebook):
         check_choice("first", self.first, (0, 1, "drawn"))
         if (amount := max(*self.breakdown, *(self.outside or ()))) > self.pie:
             raise BadParameter(f"outside, breakdown must be at most {self.pie}, got {amount}")
-        long = self.periods > 1 or self.outside is not None
-        if self.at_once + (not self.veto) + long > 1:
+        if self.at_once + (not self.veto) + (self.periods > 1 or self.outside is not None) > 1:
             found = f"got {self.method!r}, {self.veto}, {self.periods}, {self.outside}"
             several = "method='strategy', veto=False, and periods above 1 or outside"
             raise BadParameter(f"{several} exclude one another, {found}; leave others out")
@@ -118,9 +117,8 @@ class Bargaining(Rulebook):
         return self.seats(state) == (state.opener + state.round - ago) & 1
 
     def asked(self, state: BargainingState) -> Array:
-        if self.at_once:
-            return self.everybody(~state.over)
-        return (self.proposes(state) != (state.standing > NONE)) & ~state.over
+        moves = self.at_once or self.proposes(state) != (state.standing > NONE)
+        return moves & self.everybody(~state.over)
 
     def talks(self, state: BargainingState) -> PerTable:
         return (state.standing == NONE) & ~state.over
@@ -156,11 +154,6 @@ class Bargaining(Rulebook):
         return next_state, Outcome(payoffs, self.everybody(next_state.over), record)
 
     @cached_property
-    def _without(self) -> Array:
-        """What both seats get without agreement (row 0), or if one leaves; ``(2, 2)``."""
-        return np.array([self.breakdown, self.outside or (0, 0)])
-
-    @cached_property
     def _powers(self) -> Array:
         """Numerators and denominators of both seats' factors by period, ``(2, 2, periods)``."""
         ratios = [factor.as_integer_ratio() for factor in self.discount]
@@ -170,7 +163,8 @@ class Bargaining(Rulebook):
         """Return what is paid at the end, float64 ``(players, *batch)``; 0 until then."""
         if not any_true(state.over):  # a short way
             return np.zeros((self.players, *state.round.shape))
-        breakdown, outside = (tall(row, state.round.shape) for row in self._without)
+        without = (np.array(row) for row in (self.breakdown, self.outside or (0, 0)))
+        breakdown, outside = (tall(row, state.round.shape) for row in without)
         ended = np.where(self.proposes(state, ago=1), self.pie - state.offer, state.offer)
         if self.outside is not None:
             ended = np.where(state.answer == LEAVE, outside, ended)
