@@ -14,13 +14,17 @@ import pytest
 from playing import each_row
 
 import llm_games as lg
-from llm_games.baselines.people import people
+from llm_games.baselines.people_data import figures_of, people
 from llm_games.baselines.play_measures import described, play_measures
 from llm_games.benchmarks.judge.beside_people import measure_rows
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games
+from llm_games.benchmarks.run.config import experiments
+from llm_games.benchmarks.run.estimate import estimate
+from llm_games.benchmarks.run.plan import plan_of, players
 from llm_games.benchmarks.show.page import build
 from llm_games.game_rooms import ROOMS, file
+from llm_games.registry import rulebook
 
 DATA = Path(__file__).parent / "data" / "classics_human.csv"
 NAMED = {  # a measure in words, and by our name
@@ -216,9 +220,10 @@ def test_terminal_and_json_show_people(tmp_path):
     with Records.open_readonly(run(tmp_path, ["tit_for_tat"])) as records:
         [result] = run_results(records)
     *_, table = run_tables([result], None)
-    assert table.title == "matrix_game"
-    assert ["cooperation", "people"] in [row[1:3] for row in table.rows]
-    assert "coordination" not in [row[1] for row in table.rows]  # of play alone: in the report
+    assert list(table.columns)[:3] == ["matrix_game", "who", "share"]
+    shown = {row[0]: row for row in table.rows if row[1].startswith("people: Dal Bo")}
+    assert (shown["cooperation"][2].mean, shown["cooperation"][3]) == (0.694, 928)
+    assert "coordination" not in [row[0] for row in table.rows]  # of play alone: in the report
     plain = json.loads(json.dumps(result.plain()))["measures"]
     assert {row["study"] for row in plain if row["who"] == "people"} == {
         "Dal Bo & Frechette 2011, late matches"
@@ -253,3 +258,34 @@ def test_games_without_measures_have_no_such_part(tmp_path):
     assert rows_of(path) == []
     build([path], tmp_path / "report", baselines=False)
     assert "Measures of play" not in (tmp_path / "report" / "report.html").read_text("utf-8")
+
+
+def test_the_papers_room_reruns_what_people_did():
+    """Each game of each file has people's figures under its very rules, but for two rewards."""
+    without, reached = [], set()
+    for name in experiments()["classics"]:
+        for game in plan_of(f"classics/{name}").games:
+            figures = people(rulebook(game.game, **game.params))
+            reached |= {figure.study for figure in figures}
+            without += [] if figures else [game.label]
+    assert without == ["reward 25", "reward 50"]
+    studies = {figure.study for name in ROOMS for _, figure in figures_of(name)}
+    assert studies - reached == {"Wang, Xu & Zhou 2014"}  # 300 rounds
+
+
+def test_distance_to_people_is_of_each_player_and_study(tmp_path):
+    path = run(tmp_path, ["rational"], 3, game="bargaining", params={"preset": "dictator"})
+    build([path], tmp_path / "report")
+    [row] = lines(tmp_path / "report" / "tables" / "classics_distance.csv")
+    assert (row["player"], row["shares"]) == ("rational", "3")
+    assert float(row["distance"]) == pytest.approx((0.257 + (1 - 0.2598) + 0.1866) / 3)
+
+
+def test_a_price_of_a_game_that_chance_ends_is_that_of_its_episodes():
+    """Not that of its first one, which may be a single round."""
+    plan = plan_of("classics/dal_bo_frechette")
+    found = estimate(plan, players(plan))
+    for game, row in zip(plan.games, found, strict=True):
+        rules = rulebook(game.game, **game.params)
+        rounds = [int(rules.reset(seed).last_round) for seed in game.seeds[:20]]
+        assert row.decisions == round(2 * sum(rounds) * len(game.seeds) / 20)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.baselines.people import people
+from llm_games.baselines.people_data import people
 from llm_games.baselines.play_measures import PlayMeasure, observed, play_measures
 from llm_games.benchmarks.judge import intervals
 from llm_games.benchmarks.judge.means import MeanCell, averaged, brief
@@ -68,6 +68,19 @@ def measure_table(label: str, rows: Sequence[MeasureRow]) -> ResultTable:
         cells.append([label, row.measure, row.who, *values])
     aside = [number for number, row in enumerate(rows) if row.study]
     return ResultTable(heads, cells, label, "measures", NOTE, beside=aside)
+
+
+def brief_table(label: str, rows: Sequence[MeasureRow]) -> ResultTable:
+    """Return the same for a terminal, without conditions; the game heads the first column."""
+    plain = all(row.is_share for row in rows)
+    heads = {label: "", "who": "", "share": ".1%"}
+    heads |= ({} if plain else {"mean": ".2f"}) | {"n": ","}
+    cells = []
+    for row in rows:
+        who = f"{row.who}: {row.study}" if row.study else row.who
+        cells.append([row.measure, who, *_split(row)[: 1 if plain else 2], row.n])
+    aside = [number for number, row in enumerate(rows) if row.study]
+    return ResultTable(heads, cells, note=NOTE, beside=aside)
 
 
 def shown_beside(rows: Sequence[MeasureRow]) -> list[MeasureRow]:

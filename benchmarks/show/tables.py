@@ -8,7 +8,7 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from llm_games.benchmarks.judge.beside_people import measure_table, shown_beside
+from llm_games.benchmarks.judge.beside_people import brief_table, shown_beside
 from llm_games.benchmarks.judge.branch_outcomes import SeatOutcome
 from llm_games.benchmarks.judge.means import MeanCell, brief
 from llm_games.benchmarks.judge.paper import apart, lacking
@@ -82,7 +82,7 @@ def run_tables(
         yield _payoffs(games)
     for game in games:
         if rows := shown_beside(game.measures):
-            yield measure_table(game.label, rows)
+            yield brief_table(game.label, rows)
 
 
 def _payoffs(games: Sequence[GameResult]) -> ResultTable:

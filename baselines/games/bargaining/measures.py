@@ -4,6 +4,7 @@ Offers are the proposer's, answers the other's. Shares are those of the pie offe
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,19 +21,19 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
     def offered(steps: Steps, seats: Sequence[int]) -> Array:
         return _offers(steps, seats, 0)[0] / game.pie
 
+    def within(tenth: int, steps: Steps, seats: Sequence[int]) -> Array:
+        return tenths(offered(steps, seats)) == tenth
+
     shares = {
         "mean offer": PlayMeasure(offered),
         "median offer": PlayMeasure(offered, SHARE, median),
         "offers nothing": PlayMeasure(lambda s, seats: offered(s, seats) == 0),
         "offers exactly half": PlayMeasure(lambda s, seats: offered(s, seats) == 1 / 2),
-        **{
-            name: PlayMeasure(lambda s, seats, k=k: tenths(offered(s, seats)) == k)
-            for k, name in enumerate(f"offers {tenth}" for tenth in TENTHS)
-        },
+        **{f"offers {name}": PlayMeasure(partial(within, k)) for k, name in enumerate(TENTHS)},
     }
     if not game.veto:
         return shares
-    named = shares | (_least(game) if game.at_once else _answers(game))
+    named = {**shares, **(_least(game) if game.at_once else _answers(game))}
     agreed = lambda steps, seats: steps["period"][steps["answer"] == ACCEPT]  # noqa: E731
     return named | {
         "periods until agreement": PlayMeasure(agreed, (1, game.periods)),
@@ -86,7 +87,7 @@ def _answers(game: Any) -> Mapping[str, PlayMeasure]:
         return (accepted == 0)[(tenths(shares) == tenth) | (tenth is None)]
 
     by_tenth = {
-        f"rejected of {name}": PlayMeasure(lambda s, seats, k=k: refused(s, seats, k))
+        f"rejected of {name}": PlayMeasure(partial(refused, tenth=k))
         for k, name in enumerate(TENTHS)
     }
     named = {"rejected": PlayMeasure(refused)} | by_tenth

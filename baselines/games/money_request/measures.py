@@ -8,7 +8,7 @@ import numpy as np
 
 from llm_games.arrays import Array
 from llm_games.baselines.games.money_request.theory import symmetric_equilibrium
-from llm_games.baselines.people import people
+from llm_games.baselines.people_data import people
 from llm_games.baselines.play_measures import SHARE, PlayMeasure, mean_of, own_moves
 from llm_games.baselines.reasoning_levels import DEEPEST, level_measures
 from llm_games.baselines.regret import Steps

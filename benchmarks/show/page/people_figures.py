@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,7 +54,11 @@ def _draw(axes: Axes, names: Sequence[str], rows: Sequence[MeasureRow]) -> str:
         hollow = isinstance(source, tuple)
         colour = INK if hollow else look.colour
         label = f"people, {source[0]}" if hollow else source
-        style = {"color": colour, "mfc": "none" if hollow else colour, "linestyle": ""}
+        style: dict[str, Any] = {
+            "color": colour,
+            "mfc": "none" if hollow else colour,
+            "linestyle": "",
+        }
         x = [_placed(row, row.value.mean) for row in mine]
         axes.plot(x, heights, look.mark or "o", ms=6, label=label[:60], **style)
         for row, height in zip(mine, heights, strict=True):

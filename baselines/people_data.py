@@ -32,11 +32,12 @@ class PeopleFigure(NamedTuple):
 def people(game: Rulebook) -> list[PeopleFigure]:
     """Return people's figures under the conditions of these rules, talk among them, in order."""
     wanted = _conditions(game)
-    return [figure for rules, figure in _figures(game.name) if _conditions(rules) == wanted]
+    return [figure for rules, figure in figures_of(game.name) if _conditions(rules) == wanted]
 
 
 @lru_cache(maxsize=64)
-def _figures(game: str) -> tuple[tuple[Rulebook, PeopleFigure], ...]:
+def figures_of(game: str) -> tuple[tuple[Rulebook, PeopleFigure], ...]:
+    """Return all figures of a game, each with the rules under which it was found."""
     path = rooms.file(game, "people.csv")
     if path is None:
         return ()
@@ -48,8 +49,9 @@ def _figures(game: str) -> tuple[tuple[Rulebook, PeopleFigure], ...]:
             if given not in built:
                 built[given] = rulebook(game, **json.loads(given))
             n = int(line["n"]) if line["n"] else None
-            named = (line[name] for name in ("study", "condition", "measure"))
-            figures.append((built[given], PeopleFigure(*named, float(line["value"]), n)))
+            study, condition, measure = (line[k] for k in ("study", "condition", "measure"))
+            figure = PeopleFigure(study, condition, measure, float(line["value"]), n)
+            figures.append((built[given], figure))
     return tuple(figures)
 
 
