@@ -13,20 +13,23 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from llm_games import game_rooms as rooms
+from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 
+COLUMNS = "study, condition, parameters (JSON), measure, value (a number), n (whole, or empty)"
 SAME = ("failed_reply",)  # parameters that are no condition of people's
 
 
 class PeopleFigure(NamedTuple):
-    """What people came to; `n` is None where it is not known."""
+    """What people came to; `n` is None where it is not known, `parameters` are JSON."""
 
     study: str
     condition: str
     measure: str
     value: float
     n: int | None
+    parameters: str
 
 
 def people(game: Rulebook) -> list[PeopleFigure]:
@@ -44,15 +47,24 @@ def figures_of(game: str) -> tuple[tuple[Rulebook, PeopleFigure], ...]:
     built: dict[str, Rulebook] = {}
     figures = []
     with path.open(newline="", encoding="utf-8") as lines:
-        for line in csv.DictReader(lines):
-            given = line["parameters"]
-            if given not in built:
-                built[given] = rulebook(game, **json.loads(given))
-            n = int(line["n"]) if line["n"] else None
-            study, condition, measure = (line[k] for k in ("study", "condition", "measure"))
-            figure = PeopleFigure(study, condition, measure, float(line["value"]), n)
-            figures.append((built[given], figure))
+        for number, line in enumerate(csv.DictReader(lines), start=2):
+            try:
+                figure = _figure(line)
+                rules = built.get(figure.parameters)
+                rules = rules or rulebook(game, **json.loads(figure.parameters))
+            except (KeyError, TypeError, ValueError, LLMGamesError) as error:
+                raise BadParameter(
+                    f"{path}, line {number}: {type(error).__name__}: {error}; a row has {COLUMNS}"
+                ) from error
+            built[figure.parameters] = rules
+            figures.append((rules, figure))
     return tuple(figures)
+
+
+def _figure(line: dict[str, str]) -> PeopleFigure:
+    study, condition, measure = (line[name] for name in ("study", "condition", "measure"))
+    n = int(line["n"]) if line["n"] else None
+    return PeopleFigure(study, condition, measure, float(line["value"]), n, line["parameters"])
 
 
 def _conditions(game: Rulebook) -> tuple[dict[str, Any], Any]:

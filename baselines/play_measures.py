@@ -36,9 +36,9 @@ class PlayMeasure(NamedTuple):
     def is_share(self) -> bool:
         return self.ends == SHARE
 
-    def value(self, seen: Sequence[Array]) -> float:
+    def value(self, parts: Sequence[Array]) -> float:
         """Return the measure of what was observed at some tables; NaN of nothing."""
-        numbers = np.concatenate(seen) if seen else np.zeros(0)
+        numbers = np.concatenate(parts) if parts else np.zeros(0)
         if not len(numbers):
             return np.nan
         return self.of(numbers) if self.of else float(numbers.mean())
@@ -47,8 +47,8 @@ class PlayMeasure(NamedTuple):
 def play_measures(game: Rulebook) -> Mapping[str, PlayMeasure]:
     """Return the measures of a game by name; none where its room has none."""
     part = rooms.part(game.name, "measures")
-    found: Mapping[str, PlayMeasure] = part.measures(game.core) if part else {}
-    return found
+    measures: Mapping[str, PlayMeasure] = part.measures(game.core) if part else {}
+    return measures
 
 
 def described(

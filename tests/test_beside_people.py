@@ -14,8 +14,10 @@ import pytest
 from playing import each_row
 
 import llm_games as lg
+from llm_games.baselines import people_data
 from llm_games.baselines.people_data import figures_of, people
 from llm_games.baselines.play_measures import described, play_measures
+from llm_games.benchmarks.judge import beside_people
 from llm_games.benchmarks.judge.beside_people import measure_rows
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games
@@ -289,3 +291,36 @@ def test_a_price_of_a_game_that_chance_ends_is_that_of_its_episodes():
         rules = rulebook(game.game, **game.params)
         rounds = [int(rules.reset(seed).last_round) for seed in game.seeds[:20]]
         assert row.decisions == round(2 * sum(rounds) * len(game.seeds) / 20)
+
+
+# -- what is wrong ---------------------------------------------------------------------------------
+
+
+@each_row(
+    ("row", "words"),
+    [
+        ("a,b,{},level 0,many,3", "line 2: ValueError: could not convert"),
+        ("a,b,{,level 0,.1,3", "line 2: JSONDecodeError"),
+        ("a,b,7,level 0,.1,3", "line 2: TypeError"),
+        ('a,b,"{""lowest"": 5}",level 0,.1,3', "line 2: UnknownKeyword"),
+        ("a,b,{}", "line 2: TypeError"),
+    ],
+)
+def test_bad_rows_of_people_name_file_and_line(tmp_path, monkeypatch, row, words):
+    path = tmp_path / "people.csv"
+    path.write_text(f"study,condition,parameters,measure,value,n\n{row}\n")
+    monkeypatch.setattr(people_data.rooms, "file", lambda game, name: path)
+    figures_of.cache_clear()
+    try:
+        with pytest.raises(lg.BadParameter, match=words):
+            figures_of("money_request")
+    finally:
+        figures_of.cache_clear()
+
+
+def test_a_figure_of_no_measure_is_an_error(tmp_path, monkeypatch):
+    figure = people(lg.rules("money_request"))[0]._replace(measure="level 99")
+    monkeypatch.setattr(beside_people, "people", lambda rules: [figure])
+    path = run(tmp_path, ["random"], 1, game="money_request", params={})
+    with pytest.raises(lg.UnknownName, match="level 99"):
+        rows_of(path)

@@ -18,7 +18,7 @@ from llm_games.benchmarks.judge import intervals
 from llm_games.benchmarks.judge.means import MeanCell, averaged, brief
 from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, ResultTable
 from llm_games.benchmarks.record.recorded_games import RecordedGame
-from llm_games.errors import BadParameter
+from llm_games.errors import BadParameter, unknown
 
 PEOPLE = "people"
 NOTE = """\
@@ -96,13 +96,16 @@ def _split(row: MeasureRow) -> tuple[MeanCell | None, MeanCell | None]:
 def _rows(game: RecordedGame) -> Iterator[MeasureRow]:
     try:
         declared = play_measures(game.rules)
-        seen = _seen(game, declared) if declared else {}
+        observations = _observations(game, declared) if declared else {}
     except BadParameter:  # too large to be solved
         return
     figures = people(game.full)
+    for figure in figures:
+        if figure.measure not in declared:
+            raise unknown(f"measure of {game.name} in people.csv", figure.measure, declared)
     for name, measure in declared.items():
         for player in game.players:
-            parts = seen[name, player]
+            parts = observations[name, player]
             if any(map(len, parts)):
                 cell, n = _cell(measure, parts), sum(map(len, parts))
                 yield MeasureRow(name, player, cell, n, measure.ends, measure.is_share)
@@ -113,9 +116,9 @@ def _rows(game: RecordedGame) -> Iterator[MeasureRow]:
                 yield about._replace(study=figure.study, condition=figure.condition)
 
 
-def _seen(game: RecordedGame, declared: Any) -> dict[tuple[str, str], list[Array]]:
+def _observations(game: RecordedGame, declared: Any) -> dict[tuple[str, str], list[Array]]:
     """Return what each measure observed at each finished episode, by measure and player."""
-    seen: dict[tuple[str, str], list[Array]] = {
+    observations: dict[tuple[str, str], list[Array]] = {
         (name, player): [] for name in declared for player in game.players
     }
     for episode in game.done:
@@ -123,8 +126,8 @@ def _seen(game: RecordedGame, declared: Any) -> dict[tuple[str, str], list[Array
         for player in game.players:
             seats = episode.of(player)
             for name, measure in declared.items():
-                seen[name, player].append(observed(measure, steps, seats))
-    return seen
+                observations[name, player].append(observed(measure, steps, seats))
+    return observations
 
 
 def _cell(measure: PlayMeasure, parts: Sequence[Array]) -> MeanCell:

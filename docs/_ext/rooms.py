@@ -248,18 +248,10 @@ def described(rules: Rulebook) -> Iterator[str]:
         yield "## Measures of play"
         yield f"Reports have, with these parameters: {', '.join(names)}."
     if figures := figures_of(rules.name):
-        rows = dict.fromkeys((f"`{call(other)}`", f.study, f.condition) for other, f in figures)
+        rows = dict.fromkeys((f"`{f.parameters}`", f.study, f.condition) for _, f in figures)
         yield "### People"
         yield "With these parameters people's figures stand beside play."
         yield table(("rules", "study", "condition"), list(rows))
-
-
-def call(rules: Rulebook) -> str:
-    """Write what differs from the default parameters."""
-    default = rulebook(rules.name).core.__getstate__()
-    changed = {k: v for k, v in rules.core.__getstate__().items() if v != default[k]}
-    text = ", ".join(f"{name} = {value}" for name, value in changed.items())
-    return (text + ", talk" * (rules.core is not rules)) or "the defaults"
 
 
 def learner(name: str, learnt: str) -> Iterator[str]:

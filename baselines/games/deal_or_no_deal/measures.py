@@ -21,8 +21,8 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
         def observed(steps: Steps, seats: Sequence[int]) -> Array:
             if not steps["agreed"].any():
                 return np.zeros(0)
-            found = divisions_of(rows_of(game, int(steps["scenario"][0])))
-            return np.ravel(number((found, _paid(steps))))
+            divisions = divisions_of(rows_of(game, int(steps["scenario"][0])))
+            return np.ravel(number((divisions, _paid(steps))))
 
         return observed
 

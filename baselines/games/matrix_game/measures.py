@@ -86,11 +86,11 @@ def _dilemma(game: Any) -> Mapping[str, PlayMeasure]:
 def _after(situation: int, steps: Steps, seats: Sequence[int]) -> Array:
     """Return whether C was chosen each time that the last round was this."""
     played, chosen = played_in(steps), steps["actions"]
-    found = [
+    answers = [
         chosen[seat, 1:][(2 * played[seat] + played[1 - seat])[:-1] == situation] == 0
         for seat in seats
     ]
-    return np.concatenate(found) if found else np.zeros(0)
+    return np.concatenate(answers) if answers else np.zeros(0)
 
 
 def _turned(game: Any, steps: Steps) -> Array:

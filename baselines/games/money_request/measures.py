@@ -23,10 +23,10 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
     """
     ladder = list(range(game.high, max(game.high - DEEPEST, game.low) - 1, -1))
     levels = level_measures(ladder)
-    known = {figure.measure: figure.value for figure in reversed(people(game))}
+    shares = {figure.measure: figure.value for figure in reversed(people(game))}
     laws = {f"{FAR} the equilibrium": np.array(symmetric_equilibrium(game), np.float64)}
-    if levels.keys() & known.keys():
-        laws[f"{FAR} people"] = np.array([known.get(name, 0.0) for name in levels])
+    if levels.keys() & shares.keys():
+        laws[f"{FAR} people"] = np.array([shares.get(name, 0.0) for name in levels])
     return {
         "mean request": mean_of((game.low, game.high)),
         "bonus rate": PlayMeasure(won),
@@ -47,5 +47,5 @@ def flat_moves(steps: Steps, seats: Sequence[int]) -> Array:
 
 def variation(high: int, chances: Array, requests: Array) -> float:
     """Return the total variation between requests and these chances from `high` downward."""
-    made = np.array([(requests == high - below).mean() for below in range(len(chances))])
-    return float(np.abs(made - chances).sum() + abs(made.sum() - chances.sum())) / 2
+    frequencies = np.array([(requests == high - below).mean() for below in range(len(chances))])
+    return float(np.abs(frequencies - chances).sum() + abs(frequencies.sum() - chances.sum())) / 2
