@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from llm_games.rulebook import Array
+from llm_games.arrays import Array
+from llm_games.baselines.play_measures import PlayMeasure, own_moves
 
 DEEPEST = 9
 OTHER = -1
@@ -27,8 +28,11 @@ def levels_of(choices: Array, ladder: Sequence[int], first: int = 0) -> Array:
     return levels
 
 
-def level_shares(choices: Array, ladder: Sequence[int], first: int = 0) -> dict[str, float]:
-    """Return the share of each level's choices among all, and of others."""
-    levels = levels_of(choices, ladder, first)
+def level_measures(ladder: Sequence[int], first: int = 0) -> dict[str, PlayMeasure]:
+    """Return the share of each level's choices among all, and of others, by name."""
+
+    def share(level: int) -> PlayMeasure:
+        return PlayMeasure(lambda s, seats: levels_of(own_moves(s, seats), ladder, first) == level)
+
     named = {f"level {first + k}": first + k for k in range(len(ladder))} | {"other": OTHER}
-    return {name: float((levels == level).mean()) for name, level in named.items()}
+    return {name: share(level) for name, level in named.items()}

@@ -1,10 +1,10 @@
 """Access to each game's theory: regret, distance, rational play, replies and welfare.
 
 A room's ``theory.py`` has ``deviation``, ``rational`` and ``replies``, and where they are defined
-``interim``, ``exploitability``, ``welfare``, ``surplus``, ``response_gap`` and ``measures``, which
-functions of these names here call. `Steps` are the records of a whole play, each array with the
-steps on a last axis, ``(players, *batch, steps)``, without talk; what does not sum over steps also
-takes a single ``Outcome.record``. What is not defined for a game raises `UnknownName`.
+``interim``, ``exploitability``, ``welfare``, ``surplus`` and ``response_gap``, which functions of
+these names here call. `Steps` are the records of a whole play, each array with the steps on a last
+axis, ``(players, *batch, steps)``, without talk; what does not sum over steps also takes a single
+``Outcome.record``. What is not defined for a game raises `UnknownName`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ARTICLES = {"equilibrium": "an", "best known": "the", "heuristic": "a"}
 """What the player ``rational`` can be, each with its article."""
 Parts = tuple[Any, Any, Any, Any, Any]  # of a `Welfare`, also as plain numbers
 REQUIRED = ("deviation", "rational", "replies")
-OPTIONAL = ("interim", "exploitability", "welfare", "surplus", "response_gap", "measures")
+OPTIONAL = ("interim", "exploitability", "welfare", "surplus", "response_gap")
 MOST_PROFILES, SAMPLED = 20_000, 4000  # of others: so many are enumerated, else these are drawn
 MOST_CELLS = 4_000_000
 
@@ -203,11 +203,6 @@ def response_gap(game: Rulebook, plays: Sequence[Steps]) -> Array:
     chance; NaN for one play. Where actions have no effect after their step it is not defined.
     """
     return np.asarray(_theory_function(game, "response_gap")(game.core, plays), np.float64)
-
-
-def measures(game: Rulebook, steps: Steps) -> Mapping[str, float]:
-    """Return what else describes a play of a game, by name: all seats and rounds together."""
-    return dict(_theory_function(game, "measures")(game.core, steps))
 
 
 def stacked(records: Sequence[Mapping[str, Any]]) -> Steps:

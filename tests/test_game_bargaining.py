@@ -9,6 +9,7 @@ from playing import each_row
 
 import llm_games as lg
 from llm_games.baselines.games.bargaining import theory
+from llm_games.baselines.play_measures import described
 from llm_games.baselines.regret import deviation, stacked, welfare
 from llm_games.questions import MISSING
 from llm_games.table import Table
@@ -252,16 +253,20 @@ def test_measures_of_some_plays():
         for move in moves:
             records.append(table.step({table.sight.asked[0]: WORDS.get(move, move)}).record)
         plays.append(stacked(records))
-    found = theory.measures(game, plays)
+    found = described(game, plays)
     assert found["mean offer"] == pytest.approx(np.mean([0.2, 0.33, 0.5, 0, 0.1]))
     assert found["median offer"] == 0.2
-    assert found["acceptance"] == 0.4
-    assert found["implied least"] == pytest.approx(0.33)
+    assert found["rejected"] == pytest.approx(0.6)
+    assert found["implied smallest accepted"] == pytest.approx(0.33)
     assert found["periods until agreement"] == 1.5
     assert found["efficiency"] == pytest.approx((29.7 + 53.6 + 100) / 300)
-    rates = theory.acceptance_by_share(*theory.offers(game, plays))
-    assert rates == {0: (0.0, 1), 1: (0.0, 1), 2: (0.0, 1), 3: (1.0, 1), 5: (1.0, 1)}
-    assert np.isnan(theory.measures(game, [])["efficiency"])
+    names = [f"rejected of {share}" for share in ("0 to 9 %", "20 to 29 %", "30 to 39 %", "100 %")]
+    assert [found[name] for name in names[:3]] == [1, 1, 0]
+    assert np.isnan(found[names[3]])
+    assert np.isnan(described(game, [])["efficiency"])
+    second = described(game, plays, [1])  # offers of the second seat, answers to the first's
+    assert second["mean offer"] == pytest.approx(np.mean([0.33, 0.1]))
+    assert second["rejected"] == pytest.approx(2 / 3)
 
 
 def test_agreements_share_the_pie():

@@ -10,6 +10,7 @@ from playing import each_row
 
 import llm_games as lg
 from llm_games.baselines.games.deal_or_no_deal import theory
+from llm_games.baselines.play_measures import described
 from llm_games.baselines.regret import deviation, rational, stacked
 from llm_games.errors import BadParameter
 from llm_games.games.deal_or_no_deal.divisions import code_of, law, taken_of
@@ -267,7 +268,7 @@ def test_measures_of_some_plays():
     game = deal()
     plays = [stacked(play(["1 0 1", ACCEPT])[1]), stacked(play(["1 4 1", ACCEPT])[1])]
     plays.append(stacked(play([*["1 4 1", "0 4 0"] * 5])[1]))
-    found = theory.measures(game, plays)
+    found = described(game, plays)
     assert found["agreement"] == pytest.approx(2 / 3)
     assert found["score"] == pytest.approx((6 + 8 + 10) / 6)
     assert found["score of deals"] == 6
@@ -276,7 +277,7 @@ def test_measures_of_some_plays():
     assert found["Pareto-efficient deals"] == 1
     assert found["equal points"] == 0
     assert found["moves"] == pytest.approx(14 / 3)
-    assert np.isnan(theory.measures(game, [])["agreement"])
+    assert np.isnan(described(game, [])["agreement"])
 
 
 def test_the_dialogue_preset_talks_before_the_claims():

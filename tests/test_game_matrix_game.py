@@ -11,7 +11,6 @@ from playing import each_row
 import llm_games as lg
 from llm_games.baselines.batch_play import play_rules
 from llm_games.baselines.games.matrix_game import theory
-from llm_games.baselines.games.matrix_game.dilemma_measures import responses
 from llm_games.baselines.games.matrix_game.memory_one import (
     ALL_C,
     ALL_D,
@@ -27,7 +26,8 @@ from llm_games.baselines.games.matrix_game.memory_one import (
 from llm_games.baselines.games.matrix_game.repeated_dilemma import Dilemma, held_from
 from llm_games.baselines.mixed_equilibria import mixed_equilibria
 from llm_games.baselines.payoff_tables import pure_equilibria
-from llm_games.baselines.regret import deviation, exploitability, measures, rational, welfare
+from llm_games.baselines.play_measures import described
+from llm_games.baselines.regret import deviation, exploitability, rational, welfare
 from llm_games.questions import MISSING
 from llm_games.registry import game_class
 from llm_games.view import Sight
@@ -384,7 +384,9 @@ def many(one, other, tables, **parameters):
 
 def test_rules_of_memory_one_by_name():
     name = "memory_one:1,0.9,0.2,0.7,0.4"
-    rates, _ = responses(many(name, name, 200, rounds=30)[0])
+    (own, other), _ = many(name, name, 200, rounds=30)
+    state = 2 * own[:, :-1] + other[:, :-1]
+    rates = [(own[:, 1:][state == k] == 0).mean() for k in range(4)]
     assert np.allclose(rates, [0.9, 0.2, 0.7, 0.4], atol=0.04)
     (own, other), _ = many("generous", "alternator", 200, rounds=20)
     assert abs((own[:, 1:][other[:, :-1] == 1] == 0).mean() - 1 / 3) < 0.04
@@ -536,14 +538,17 @@ def test_best_replies_to_memory_one_rules(other, chance, first, paid):
 def test_how_play_is_described():
     game = rules(preset="akata_bos", rounds=4)
     steps = {"actions": np.array([[0, 1, 0, 1], [0, 1, 0, 0]])}
-    described = measures(game, steps)
-    assert (described["cooperation"], described["cooperation in round 1"]) == (5 / 8, 1)
-    assert described["cooperation in the last round"] == 1 / 2
-    assert (described["coordination"], described["mutual cooperation"]) == (3 / 4, 1 / 2)
-    assert described["alternation"] == 2 / 3
-    assert [described[f"times of {s}"] for s in ("CC", "CD", "DC", "DD")] == [4, 0, 0, 2]
-    assert described["C after CC"] == 1 / 4
-    assert described["in a pure equilibrium"] == 3 / 4
+    of_bos = described(game, [steps])
+    assert (of_bos["coordination"], of_bos["alternation"]) == (3 / 4, 2 / 3)
+    assert (of_bos["in a pure equilibrium"], of_bos["mean payoff"]) == (3 / 4, 51 / 8)
+    assert (of_bos["action 0 of seat 0"], of_bos["action 1 of seat 1"]) == (1 / 2, 1 / 4)
+    of_dilemma = described(rules(rounds=4), [steps])
+    assert (of_dilemma["cooperation"], of_dilemma["cooperation in round 1"]) == (5 / 8, 1)
+    assert of_dilemma["cooperation in the last round"] == 1 / 2
+    assert of_dilemma["mutual cooperation"] == 1 / 2
+    assert of_dilemma["C after CC"] == 1 / 4
+    assert np.isnan(of_dilemma["C after CD"])
+    assert "cooperation in round 1" not in described(rules(), [])
     found = welfare(game, steps)
     assert (found.total, found.best, found.lowest) == (51, 68, 68)
     step = {"actions": np.array([[0, 1], [1, 0]])}

@@ -11,7 +11,8 @@ from llm_games.baselines.games.minimum_effort import theory
 from llm_games.baselines.logit_equilibria import logit_equilibrium
 from llm_games.baselines.mixed_equilibria import mixed_equilibria
 from llm_games.baselines.payoff_tables import pure_equilibria
-from llm_games.baselines.regret import deviation, exploitability, measures, welfare
+from llm_games.baselines.play_measures import described
+from llm_games.baselines.regret import deviation, exploitability, welfare
 from llm_games.questions import MISSING
 
 PAID = [
@@ -110,9 +111,9 @@ def test_players_by_name():
 def test_how_play_is_described():
     game = lg.rules("minimum_effort", players=3, rounds=2)
     steps = {"actions": np.array([[7, 3], [5, 3], [6, 3]])}
-    described = measures(game, steps)
-    assert (described["lowest effort"], described["wasted effort"]) == (4, 1.5)
-    assert described["at the best equilibrium"] == 1 / 6
-    found = welfare(game, steps)
-    assert (found.total, found.best, found.worst) == (300 + 270, 780, 180)
+    found = described(game, [steps])
+    assert (found["lowest effort"], found["wasted effort"]) == (4, 1.5)
+    assert found["at the best equilibrium"] == 1 / 6
+    all_paid = welfare(game, steps)
+    assert (all_paid.total, all_paid.best, all_paid.worst) == (300 + 270, 780, 180)
     assert exploitability(game, steps).shape == (3,)

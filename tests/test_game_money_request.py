@@ -8,7 +8,8 @@ from playing import each_row
 
 import llm_games as lg
 from llm_games.baselines.games.money_request import theory
-from llm_games.baselines.regret import deviation, measures, welfare
+from llm_games.baselines.play_measures import described
+from llm_games.baselines.regret import deviation, welfare
 from llm_games.questions import MISSING
 
 PAID = [
@@ -93,10 +94,10 @@ def test_levels_and_draws():
 def test_how_play_is_described():
     game = lg.rules("money_request", rounds=2)
     steps = {"actions": np.array([[19, 18], [20, 18]])}
-    described = measures(game, steps)
-    assert described["bonus rate"] == 1 / 4
-    assert [described[f"level {k}"] for k in range(4)] == [1 / 4, 1 / 4, 1 / 2, 0]
-    assert np.isclose(described["total variation to the equilibrium"], 0.2 + 0.15 + 0.35)
+    found = described(game, [steps])
+    assert found["bonus rate"] == 1 / 4
+    assert [found[f"level {k}"] for k in range(4)] == [1 / 4, 1 / 4, 1 / 2, 0]
+    assert np.isclose(found["total variation to the equilibrium"], 0.2 + 0.15 + 0.35)
     assert deviation(game, steps).regret.tolist() == [[0, 19], [18, 19]]
-    found = welfare(game, steps)
-    assert (found.total, found.best, found.lowest, found.highest) == (95, 118, 80, 82)
+    all_paid = welfare(game, steps)
+    assert (all_paid.total, all_paid.best, all_paid.lowest, all_paid.highest) == (95, 118, 80, 82)

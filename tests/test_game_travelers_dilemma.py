@@ -9,7 +9,8 @@ import llm_games as lg
 from llm_games.baselines.games.travelers_dilemma import theory
 from llm_games.baselines.logit_equilibria import logit_equilibrium
 from llm_games.baselines.payoff_tables import pure_equilibria
-from llm_games.baselines.regret import deviation, exploitability, measures, welfare
+from llm_games.baselines.play_measures import described
+from llm_games.baselines.regret import deviation, exploitability, welfare
 from llm_games.questions import MISSING
 
 PAID = [
@@ -80,12 +81,12 @@ def test_logit_equilibria_fall_with_the_reward(rate, means):
 def test_how_play_is_described():
     game = lg.rules("travelers_dilemma", rounds=3)
     steps = {"actions": np.array([[97, 96, 100], [100, 100, 100]])}
-    described = measures(game, steps)
-    assert described["mean claim"] == 593 / 6
-    assert (described["level 1"], described["level 2"], described["other"]) == (1 / 6, 1 / 6, 2 / 3)
-    assert described["undercutting"] == 1 / 4
-    found = welfare(game, steps)
-    assert (found.total, found.worst, found.best, found.lowest) == (586, 12, 600, 12)
+    found = described(game, [steps])
+    assert found["mean claim"] == 593 / 6
+    assert (found["level 1"], found["level 2"], found["other"]) == (1 / 6, 1 / 6, 2 / 3)
+    assert found["undercutting"] == 1 / 4
+    all_paid = welfare(game, steps)
+    assert (all_paid.total, all_paid.worst, all_paid.best, all_paid.lowest) == (586, 12, 600, 12)
     assert exploitability(game, steps).tolist()[1] == 1  # 99 + 2 against 100
 
 

@@ -8,6 +8,7 @@ from playing import each_row
 
 import llm_games as lg
 from llm_games.baselines.games.trust_game import theory
+from llm_games.baselines.play_measures import described
 from llm_games.baselines.regret import deviation, rational, stacked, welfare
 from llm_games.errors import BadParameter
 from llm_games.questions import MISSING
@@ -166,13 +167,13 @@ def test_fixed_amounts_that_cannot_be_played(value):
 def test_measures_of_some_plays():
     game = lg.rules("trust_game")
     plays = [stacked(play(moves)[1]) for moves in ([5, 7], [10, 0], [0, 0])]
-    found = theory.measures(game, plays)
+    found = described(game, plays)
     assert found["sent share"] == 0.5
     assert found["returned share"] == pytest.approx((7 / 15 + 0) / 2)
     assert found["returned at least what was sent"] == 0.5
     assert found["efficiency"] == pytest.approx((30 + 40 + 20) / 120)
     assert found["trustee's regret"] == pytest.approx(7 / 3)
     assert found["investor's regret"] == pytest.approx(5 * (1 - 0.7))
-    generous = theory.measures(game, [stacked(play([4, 8])[1])])
+    generous = described(game, [stacked(play([4, 8])[1])])
     assert generous["investor's regret"] == pytest.approx(6 * (2 - 1))
-    assert np.isnan(theory.measures(game, [])["sent share"])
+    assert np.isnan(described(game, [])["sent share"])

@@ -90,7 +90,7 @@ LAYERS = {
     ),
     "baselines": (
         "disk_arrays payoff_tables mixed_equilibria logit_equilibria reasoning_levels "
-        "strategy_mixtures regret "
+        "strategy_mixtures regret play_measures people_data "
         "rules seat_rotation scenarios tiny named_tools talkers players "
         "hindsight",
         "tree move_chances type_mixtures foretold_moves beliefs batch_play best_response copies "
@@ -142,7 +142,7 @@ def test_each_room_of_benchmarks_is_a_layer():
     assert all(len(names.split()) == 1 for names in LAYERS["benchmarks"])
 
 
-CONVENTIONS = "rules theory players drawing mind metrics page cases __main__"
+CONVENTIONS = "rules theory players measures drawing mind metrics page cases __main__"
 """Names of modules that stand in several rooms and mean the same in each."""
 
 

@@ -122,7 +122,7 @@ def test_players_meet_the_same_chance(tmp_path):
 
 def test_every_room_hands_over_a_paper():
     rooms = [path.parent.name for path in PAPERS.glob("*/__init__.py")]
-    assert len(papers()) == len(rooms) == 7
+    assert len(papers()) == len(rooms) == 8
     assert len({paper.title for paper in papers()}) == len(rooms)
     scored = [paper.scoring for paper in papers() if paper.scoring]
     assert [scoring.games for scoring in scored] == [GAMES]

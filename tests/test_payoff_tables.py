@@ -15,7 +15,7 @@ from llm_games.baselines.payoff_tables import (
     pure_minimax,
     regrets,
 )
-from llm_games.baselines.reasoning_levels import level_shares, levels_of
+from llm_games.baselines.reasoning_levels import level_measures, levels_of
 from llm_games.errors import BadParameter
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
@@ -115,5 +115,7 @@ def test_logit_equilibria():
 def test_levels():
     ladder = [20, 19, 18, 18]
     assert levels_of(np.array([18, 20, 11]), ladder).tolist() == [2, 0, -1]
-    shares = level_shares(np.array([18, 19, 11, 19]), ladder[1:], first=1)
+    steps = {"actions": np.array([[18, 19, 11, 19], [0, 0, 0, 0]])}
+    found = level_measures(ladder[1:], first=1)
+    shares = {name: measure.observed(steps, [0]).mean() for name, measure in found.items()}
     assert shares == {"level 1": 0.5, "level 2": 0.25, "level 3": 0.0, "other": 0.25}

@@ -17,6 +17,7 @@ import numpy as np
 
 from llm_games.baselines.regret import conditional, has_deviation
 from llm_games.benchmarks.judge import intervals, paper
+from llm_games.benchmarks.judge.beside_people import MeasureRow, measure_rows
 from llm_games.benchmarks.judge.means import FREE, POSITIVE, Ends, MeanCell, averaged, brief
 from llm_games.benchmarks.judge.paper import Measure
 from llm_games.benchmarks.record.queries import Records
@@ -200,6 +201,7 @@ class GameResult:
     `bad_replies` counts completions that were not legal moves, by outcome, `bad_thoughts` the same
     of what players think of beside their moves, `filled_in` decisions by the declared treatment.
     `conditional` says where scores are of one draw, `meant` what is judged and what is paid.
+    `measures` describe play, beside people's figures.
     """
 
     label: str
@@ -217,6 +219,7 @@ class GameResult:
     conditional: str
     meant: str
     references: list[Reference]
+    measures: list[MeasureRow]
 
     @property
     def scores(self) -> list[float]:
@@ -291,6 +294,7 @@ class GameResult:
             "payable_by": {player: line.plain_ends for player, line in payoffs_by_player.items()},
             **named("conditional", "meant"),
             "references": [reference.plain() for reference in self.references],
+            "measures": [row.plain() for row in self.measures],
             **{name: cell and cell.plain() for name, cell in cells.items()},
             **by_player,
             **named("marked", "payoff_of"),
@@ -334,6 +338,7 @@ def game_result(game: RecordedGame, edition: str, baselines: bool = False) -> Ga
         meant=paper.meant(game, edition),
         conditional=conditional(game.rules, game.planned.get("given")),
         references=references(game, edition) if baselines else [],
+        measures=measure_rows(game),
     )
 
 

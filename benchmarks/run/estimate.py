@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from llm_games.benchmarks.run.plan import RunPlan, players
 from llm_games.registry import game_class, rulebook
 from llm_games.wrappers.clients.budget import Budget, Usage
 from llm_games.wrappers.policy import Policy
+
+MEASURED = 20  # episodes of a game that chance ends
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,8 @@ def estimate(
 ) -> list[Estimate]:
     """Estimate decisions, calls, tokens, money of games, from a table of mute players each.
 
-    Of a branch only what is new counts; `pasts` have what stands before each, by label.
+    Where chance ends a game, from its first `MEASURED` episodes. Of a branch only what is new
+    counts; `pasts` have what stands before each, by label.
     """
     estimates = []
     for game in plan.games:
@@ -77,19 +81,23 @@ def estimate(
         seats = [policies[seat.key] for seat in game.seats]
         branch = (game.branch, pasts[game.label].action) if game.branch and pasts else None
         length, chance = game.max_steps, game.given
-        table = measure(rules, seats, game.seeds[0], length, chance, branch=branch)
-        asked = {
-            f"{game.label}/player_{seat}": (_times(low, episodes), _times(high, episodes))
-            for seat, (low, high) in table.seats.items()
-        }
-        chain = table.chain * (episodes if game.series else 1)
+        open_end = getattr(rules.core, "continuation", 1) < 1 and not branch
+        seeds = game.seeds[: MEASURED if open_end else 1]
+        tables = [measure(rules, seats, seed, length, chance, branch=branch) for seed in seeds]
+        share = Fraction(episodes, len(tables))
+        asked = {}
+        for seat in dict.fromkeys(seat for table in tables for seat in table.seats):
+            used = [table.seats[seat] for table in tables if seat in table.seats]
+            low, high = (_times(added(iter(parts)), share) for parts in zip(*used, strict=True))
+            asked[f"{game.label}/player_{seat}"] = low, high
+        chain = max(table.chain for table in tables) * (episodes if game.series else 1)
         estimates.append(
             Estimate(
                 label=game.label,
                 episodes=episodes,
-                decisions=episodes * table.decisions,
+                decisions=round(share * sum(table.decisions for table in tables)),
                 seats=asked,
-                priced=table.priced,
+                priced=tables[0].priced,
                 chain=chain,
             )
         )
@@ -110,5 +118,11 @@ def fits(budget: Budget, rows: Sequence[Estimate]) -> Iterator[tuple[str, dict[s
             yield f"{what}{suffix}", {"limit": limit, "low": low, "high": high, "fits": answer}
 
 
-def _times(usage: Usage, count: int) -> Usage:
-    return Usage(**{name: count * number for name, number in vars(usage).items()})
+def _times(usage: Usage, share: Fraction) -> Usage:
+    """Multiply; money stays a decimal, all else whole."""
+    above, below = share.as_integer_ratio()
+    numbers = {name: number * above for name, number in vars(usage).items()}
+    return Usage(**{
+        name: round(number / below) if isinstance(number, int) else number / below
+        for name, number in numbers.items()
+    })  # fmt: skip

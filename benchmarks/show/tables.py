@@ -8,6 +8,7 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from llm_games.benchmarks.judge.beside_people import brief_table, shown_beside
 from llm_games.benchmarks.judge.branch_outcomes import SeatOutcome
 from llm_games.benchmarks.judge.means import MeanCell, brief
 from llm_games.benchmarks.judge.paper import apart, lacking
@@ -66,7 +67,10 @@ def budget_lines(budget: Budget, rows: Sequence[Estimate]) -> Iterator[str]:
 def run_tables(
     games: Sequence[GameResult], overall: MeanCell | None, paper_tables: Sequence[ResultTable] = ()
 ) -> Iterator[ResultTable]:
-    """Yield scores or measures, then payoffs, or a paper's tables that have a title."""
+    """Yield scores or measures, then payoffs, or a paper's tables that have a title.
+
+    Last is what people did, where they have figures under a game's rules.
+    """
     alike: dict[str, list[GameResult]] = {}  # one table for each thing that games are judged by
     for game in games:
         alike.setdefault(game.measure.name if game.measure else "", []).append(game)
@@ -76,6 +80,9 @@ def run_tables(
         yield from (grid for grid in paper_tables if grid.title)
     elif any(game.payoff_of for game in games):
         yield _payoffs(games)
+    for game in games:
+        if rows := shown_beside(game.measures):
+            yield brief_table(game.label, rows)
 
 
 def _payoffs(games: Sequence[GameResult]) -> ResultTable:

@@ -18,6 +18,8 @@ from deviations import figure, learning
 from gymnasium import spaces
 
 import llm_games
+from llm_games.baselines.people_data import figures_of
+from llm_games.baselines.play_measures import play_measures
 from llm_games.baselines.regret import OPTIONAL, claimed, has
 from llm_games.benchmarks.show.cli.show import about
 from llm_games.codecs import ACTIONS
@@ -157,6 +159,7 @@ def game_page(name: str, shown: str, learnt: str = "") -> str:
         *equilibrium(name, rules, shown),
         *known["caveats"],
         *learner(name, learnt),
+        *described(rules),
         "## Players",
         table(("player", "what it does"), code_first(known["players"].items())),
         *scenarios(known),
@@ -237,6 +240,18 @@ def equilibrium(name: str, rules: Rulebook, shown: str) -> Iterator[str]:
     measures = [measure for measure in OPTIONAL if has(name, measure)]
     if measures:
         yield f"Beside regret its theory defines: {', '.join(measures)}."
+
+
+def described(rules: Rulebook) -> Iterator[str]:
+    """Yield what describes play in reports, and what people did, if a room has them."""
+    if names := play_measures(rules):
+        yield "## Measures of play"
+        yield f"Reports have, with these parameters: {', '.join(names)}."
+    if figures := figures_of(rules.name):
+        rows = dict.fromkeys((f"`{f.parameters}`", f.study, f.condition) for _, f in figures)
+        yield "### People"
+        yield "With these parameters people's figures stand beside play."
+        yield table(("rules", "study", "condition"), list(rows))
 
 
 def learner(name: str, learnt: str) -> Iterator[str]:

@@ -5,7 +5,6 @@ outcomes, both subgame-perfect. Of equal own payoffs a proposer prefers agreemen
 Rubinstein 1982 for the game without end on a continuous pie.
 """
 
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor
@@ -16,7 +15,7 @@ import numpy as np
 from llm_games.arrays import Array
 from llm_games.baselines.regret import Claim, Measured, Parts, Steps
 from llm_games.errors import unknown
-from llm_games.games.bargaining.rules import ACCEPT, LEAVE, REJECT
+from llm_games.games.bargaining.rules import LEAVE, REJECT
 
 TIES = ("accept", "reject")
 PEOPLE = {0: 0, 1: 133, 10: 186, 20: 252, 30: 378, 40: 584, 50: 913, 60: 959}
@@ -164,51 +163,3 @@ def welfare(game: Any, steps: Steps) -> Parts:
     lowest, highest = np.min(known, axis=0)[opener], np.max(known, axis=0)[opener]
     worst, best = (end([end(part) for part in ends]) for end in (np.min, np.max))
     return total, worst, best, lowest, highest
-
-
-# -- what people are compared by ------------------------------------------------------------------
-
-
-def offers(game: Any, plays: Sequence[Steps]) -> tuple[Array, Array]:
-    """Return the shares offered in some plays, 0 to 1, and whether each was accepted."""
-    pairs = [(play["offer"], play["answer"]) for play in plays]
-    decided = [
-        (o, a) for each in pairs for o, a in zip(*map(np.ravel, each), strict=True) if a >= 0
-    ]
-    offered, answers = np.array(decided, np.int64).reshape(-1, 2).T
-    return offered / game.pie, answers == ACCEPT
-
-
-def acceptance_by_share(shares: Array, accepted: Array) -> dict[int, tuple[float, int]]:
-    """Return the rate and number of offers by tenths of the pie; 10 is all of it."""
-    tenths = np.floor(np.round(shares * 10, 9)).astype(int)
-    return {
-        int(tenth): (float(accepted[tenths == tenth].mean()), int((tenths == tenth).sum()))
-        for tenth in np.unique(tenths)
-    }
-
-
-def implied_least(shares: Array, accepted: Array) -> float:
-    """Return the share from which on acceptance fits most answers, the lowest of equals.
-
-    1 is also that of one who accepts nothing; NaN without answers.
-    """
-    if not len(shares):
-        return np.nan
-    limits = np.unique([0.0, *shares, 1.0])
-    wrong = [((shares >= limit) != accepted).sum() for limit in limits]
-    return float(limits[int(np.argmin(wrong))])
-
-
-def measures(game: Any, plays: Sequence[Steps]) -> dict[str, float]:
-    """Return what reports say of some plays, each `stacked` of one table, by name."""
-    shares, accepted = offers(game, plays)
-    measured = {"mean offer": np.nan, "median offer": np.nan, "acceptance": np.nan}
-    if len(shares):
-        measured = {"mean offer": float(shares.mean()), "median offer": float(np.median(shares))}
-        measured["acceptance"] = float(accepted.mean())
-    measured["implied least"] = implied_least(shares, accepted)
-    periods = [play["period"].max() for play in plays if (play["answer"] == ACCEPT).any()]
-    measured["periods until agreement"] = float(np.mean(periods)) if periods else np.nan
-    total = [play["payoffs"].sum() for play in plays]
-    return measured | {"efficiency": float(np.mean(total)) / game.pie if total else np.nan}

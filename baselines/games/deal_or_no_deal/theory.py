@@ -6,7 +6,6 @@ other is offered, who accepts where it is indifferent. With private values no eq
 claimed.
 """
 
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -202,31 +201,3 @@ def welfare(game: Any, steps: Steps) -> Parts:
     shape = steps["scenario"].shape[:-1]
     total = steps["payoffs"].sum(axis=(0, -1))
     return total, 0, np.reshape(best, shape), known.reshape(shape), known.reshape(shape)
-
-
-# -- what people are compared by ------------------------------------------------------------------
-
-
-def measures(game: Any, plays: Sequence[Steps]) -> dict[str, float]:
-    """Return what reports say of some plays, each `stacked` of one table, by name."""
-    agreed = np.array([play["agreed"].any() for play in plays], bool)
-    scores = np.array([play["payoffs"].sum(axis=-1) for play in plays]).reshape(-1, 2)
-    found = [divisions_of(rows_of(game, int(play["scenario"][0]))) for play in plays]
-    best = np.array([each.scores.sum(axis=0).max() for each in found])
-    moves = np.array([play["move"].max() for play in plays])
-    factor = np.array([float(game.discount ** max(0, int(move) - 2)) for move in moves])
-    pareto = np.array([
-        bool((np.isclose(each.scores[:, each.frontier].T, s / f).all(axis=1)).any())
-        for each, s, f in zip(found, scores, factor, strict=True)
-    ], bool)  # fmt: skip
-    mean = lambda values: float(np.mean(values)) if len(values) else np.nan  # noqa: E731
-    return {
-        "agreement": mean(agreed),
-        "score": mean(scores),
-        "score of deals": mean(scores[agreed]),
-        "joint score": mean(scores[agreed].sum(axis=1)),
-        "share of the best joint score": mean(scores[agreed].sum(axis=1) / best[agreed]),
-        "Pareto-efficient deals": mean(pareto[agreed]),
-        "equal points": mean(scores[agreed, 0] == scores[agreed, 1]),
-        "moves": mean(moves),
-    }

@@ -6,7 +6,7 @@ plays the same round. An equilibrium of a round, played in each, is one of the r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import comb
@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.games.matrix_game.dilemma_measures import dilemma_measures
 from llm_games.baselines.mixed_equilibria import MOST_ACTIONS, Mixture, mixed_equilibria
 from llm_games.baselines.payoff_tables import check_table, pure_equilibria, regrets
 from llm_games.baselines.regret import Claim, Measured, Parts, Steps, draws, flat
@@ -185,20 +184,6 @@ def welfare(game: Any, steps: Steps) -> Parts:
         profiles = [] if game.slips else [sums[k] for k in stable_counts(game)]
     ends = (min(profiles), max(profiles)) if profiles else (np.nan, np.nan)
     return total, *(rounds * value for value in (sums.min(), sums.max(), *ends))
-
-
-def measures(game: Any, steps: Steps) -> Mapping[str, float]:
-    """Return how often each action is played, and for two players of two more."""
-    played = played_in(steps)
-    shares = {f"action {k}": float((played == k).mean()) for k in range(max(game.actions))}
-    stable = distance(game, played) == 0
-    described = shares | {
-        "mean payoff": float(game.paid(played).mean()),
-        "in a pure equilibrium": float(np.mean(stable)),
-    }
-    if game.actions != (2, 2):
-        return described
-    return described | dilemma_measures(played, stable)
 
 
 # -- what others are expected to do ----------------------------------------------------------------

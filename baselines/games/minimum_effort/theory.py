@@ -6,7 +6,6 @@ largest at the highest efforts or at the lowest (Monderer and Shapley 1996; Goer
 and Economic Behavior 51, 2005).
 """
 
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -135,14 +134,3 @@ def welfare(game: Any, steps: Steps) -> Parts:
     highest = equal[0] if game.cost >= game.benefit else equal[1]
     total = game.paid(efforts.min(axis=0), efforts).sum(axis=(0, -1))
     return total, *(rounds * value for value in (single.min(), equal.max(), equal[0], highest))
-
-
-def measures(game: Any, steps: Steps) -> Mapping[str, float]:
-    efforts = steps["actions"]
-    lowest = efforts.min(axis=0)
-    return {
-        "mean effort": float(efforts.mean()),
-        "lowest effort": float(lowest.mean()),
-        "wasted effort": float((efforts - lowest).sum(axis=0).mean()),
-        "at the best equilibrium": float((efforts == equilibrium(game)).mean()),
-    }

@@ -5,7 +5,6 @@ where these add up to 1. There are others, in which the seats differ. Arad and R
 Economic Review 102, 2012.
 """
 
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -14,7 +13,6 @@ import numpy as np
 
 from llm_games.baselines.mixed_equilibria import MOST_ACTIONS, Profile, mixed_equilibria
 from llm_games.baselines.payoff_tables import check_table
-from llm_games.baselines.reasoning_levels import DEEPEST, level_shares
 from llm_games.baselines.regret import (
     Claim,
     Measured,
@@ -113,18 +111,3 @@ def welfare(game: Any, steps: Steps) -> Parts:
         highest = float(max(np.array(row) @ table @ np.array(column) for row, column in found))
     total = game.paid(requests, requests[::-1]).sum(axis=(0, -1))
     return total, *(rounds * value for value in (low, best, high, highest))
-
-
-def measures(game: Any, steps: Steps) -> Mapping[str, float]:
-    """Return the mean, how often the bonus is won, levels, and the distance to the equilibrium."""
-    requests = steps["actions"]
-    ladder = list(range(game.high, max(game.high - DEEPEST, game.low) - 1, -1))
-    chances = symmetric_equilibrium(game)
-    made = [float((requests == game.high - below).mean()) for below in range(len(chances))]
-    apart = sum(abs(share - float(chance)) for share, chance in zip(made, chances, strict=True))
-    return {
-        "mean request": float(requests.mean()),
-        "bonus rate": float((requests == requests[::-1] - 1).mean()),
-        **level_shares(requests, ladder),
-        "total variation to the equilibrium": (apart + 1 - sum(made)) / 2,
-    }

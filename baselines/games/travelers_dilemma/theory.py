@@ -5,14 +5,12 @@ elimination; up to it all pairs of equal claims are. Basu, American Economic Rev
 Repeated for a known number of rounds nothing changes.
 """
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from llm_games.baselines.payoff_tables import check_table
-from llm_games.baselines.reasoning_levels import DEEPEST, level_shares
 from llm_games.baselines.regret import (
     Claim,
     Measured,
@@ -93,13 +91,3 @@ def welfare(game: Any, steps: Steps) -> Parts:
     highest = low if game.reward > 1 else high
     total = 2 * claims.min(axis=0).sum(axis=-1)
     return total, *(rounds * value for value in (low, high, low, highest))
-
-
-def measures(game: Any, steps: Steps) -> Mapping[str, float]:
-    """Return the mean claim, how often a claim is below the one before, and shares of levels."""
-    claims = steps["actions"]
-    ladder = [level_k(game, level) for level in range(1, DEEPEST + 1)]
-    fall = -np.diff(claims, axis=-1)
-    shares = level_shares(claims, ladder, first=1)
-    undercut = (fall > 0).mean() if fall.size else np.nan
-    return {"mean claim": float(claims.mean()), "undercutting": float(undercut), **shares}

@@ -4,7 +4,6 @@ That is the only subgame-perfect outcome of a known number of rounds. Where the 
 chance much more can be held by the threat of it.
 """
 
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -60,39 +59,3 @@ def welfare(game: Any, steps: Steps) -> Parts:
     if game.open:
         highest = best if game.roles == "fixed" and held_returns(game) else np.nan
     return total, worst, best, worst, highest
-
-
-# -- what people are compared by ------------------------------------------------------------------
-
-
-def rounds_of(plays: Sequence[Steps]) -> tuple[np.ndarray, np.ndarray]:
-    """Return what was sent and returned in all rounds of some plays, int64 each."""
-    done = [play["returning"].astype(bool) for play in plays]
-    pairs = (
-        [play[name][mask] for play, mask in zip(plays, done, strict=True)]
-        for name in ("sent", "returned")
-    )
-    sent, returned = (np.concatenate([np.zeros(0, np.int64), *parts]) for parts in pairs)
-    return sent, returned
-
-
-def measures(game: Any, plays: Sequence[Steps]) -> dict[str, float]:
-    """Return what reports say of some plays, each `stacked` of one table, by name.
-
-    Shares of returns are of rounds in which something was sent. The investor's regret is that of
-    the best amount against the mean of them.
-    """
-    sent, returned = rounds_of(plays)
-    (first, second), some = game.endowment, sent > 0
-    mean = lambda values: float(np.mean(values)) if len(values) else np.nan  # noqa: E731
-    ratio = mean(returned[some] / (game.multiplier * sent[some]))
-    gain = ratio * game.multiplier - 1  # of each point sent
-    total = first + second + (game.multiplier - 1) * sent
-    return {
-        "sent share": mean(sent / first),
-        "returned share": ratio,
-        "returned at least what was sent": mean(returned[some] >= sent[some]),
-        "efficiency": mean(total / (game.multiplier * first + second)),
-        "investor's regret": mean(np.where(gain > 0, (first - sent) * gain, -sent * gain)),
-        "trustee's regret": mean(returned),
-    }

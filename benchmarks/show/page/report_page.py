@@ -46,6 +46,7 @@ from llm_games.benchmarks.show.page import (
     figures,
     headline,
     page_tables,
+    people_figures,
     runs_compared,
 )
 from llm_games.benchmarks.show.page.conversations import sample
@@ -339,9 +340,12 @@ class RunPart:
         page = self.drawer.page
         make = {"Talk": partial(talk_measures.section, self.run, twins)}
         make["Reliability"] = partial(_reliability, self.run)
+        make[people_figures.TITLE] = partial(people_figures.sections, self.run, self.long)
         sections = (page.part(title, make[title], partial(_unmade, title)) for title in make)
         for k, section in enumerate(chain.from_iterable(sections)):
-            yield _bare(page.section(section), f"{self.id}-own-{k}")
+            about, anchor = page.section(section), f"{self.id}-own-{k}"
+            plots = self.drawer.drawn(about.sketches, about.title, anchor)
+            yield _bare(about, anchor) | {"plots": plots}
 
     def _game(self, anchor: str, game: RecordedGame) -> dict[str, Any]:
         plots = self.drawer.page.part(
