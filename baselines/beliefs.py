@@ -1,12 +1,16 @@
 """Value iteration over a seat's beliefs about its table, backward from the last step.
 
 If opponents ignore what the seat did before (tested in `TRIED` tables), a belief is over worlds;
-else it is over worlds and states. See `llm_games.baselines.best_response`.
+else, and where seats move in turn, it is over worlds and states. What is seen between two own moves
+is met at the next one, as a player meets it. An end left to chance is no world of its own: what
+follows a round counts as often as another round does. See `llm_games.baselines.best_response`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,9 +32,11 @@ class _BeliefStep(NamedTuple):
     """One step from each belief: payoffs of its moves and the beliefs that follow.
 
     `pays` is ``(beliefs, moves)``, minus infinity where illegal. The others are of edges: from a
-    `belief`, by a `move`, after an `observation` (an index of `rows`), to a `next_belief`.
+    `belief`, by a `move`, after an `observation` (an index of `rows`), to a `next_belief`. In some
+    beliefs the seat `asked` nothing: it has one move there, which plays nothing.
     """
 
+    asked: Array
     pays: Array
     belief: Array
     move: Array
@@ -68,6 +74,7 @@ class Iteration:
 
     def __init__(self, game: Rulebook, seat: int, others: Others, moves: Array) -> None:
         self.game, self.seat, self.others, self.moves = game, seat, others, moves
+        self.continuation: Fraction = getattr(game, "continuation", Fraction(1))
         self.sets = SETS // (game.length() or 1)
 
     def solved(self) -> Arrays:
@@ -94,25 +101,22 @@ class Iteration:
     def _first_step(self) -> tuple[_BeliefStep, _TableBeliefs]:
         """Return the step from the start to the first beliefs, and these; `NoRule`, `TooLarge`."""
         game, kinds = self.game, len(self.others.worlds)
-        enumerated = deals_of(game, MOST // (10 * kinds))
-        if enumerated is None:
-            raise NoRule(f"{game.name} draws by chance what its theory does not go through")
-        chance, likely = enumerated
+        chance, likely = self._deals(MOST // (10 * kinds))
         deals = len(likely)
         self.others.repeat(deals)
         dealt = {name: np.tile(values, kinds) for name, values in chance.items()}
         first = game.begin(dealt, (kinds * deals,))
         world, weight = np.arange(kinds * deals), self.others.chances * np.tile(likely, kinds)
         self.chances = weight / weight.sum()
-        self.forgets = self._forgets_actions(first)
+        self.forgets = not game.turns and self._forgets_actions(first)
         self.folds = self._fold_worlds(first) if self.forgets else []
-        observations = np.asarray(game.observe(first, np.array([self.seat])))[0]
-        hashes = _table_hashes([observations.T])
+        observations, hashes = self._looks(first)
         _, firsts, look = np.unique(hashes, return_index=True, return_inverse=True)
         situation, state, which = self.folds[0] if self.forgets else (world, first, world)
         edges, parts = _merge_beliefs(world * 0, look, situation, self.chances)
         origin, look, chances, next_belief = edges
         step = _BeliefStep(
+            asked=np.zeros(1, np.bool_),
             pays=np.zeros((1, 1)),
             belief=origin,
             move=origin,
@@ -122,6 +126,23 @@ class Iteration:
             rows=observations[firsts],
         )
         return step, _TableBeliefs(0, *parts, state, which)
+
+    def _deals(self, limit: int) -> tuple[dict[str, Array], Array]:
+        """Return what chance may bring, as `deals_of` does, in games that go on to their caps."""
+        game: Any = self.game
+        closed = replace(game, continuation=Fraction(1)) if self.continuation < 1 else game
+        enumerated = deals_of(closed, limit)
+        if enumerated is None:
+            raise NoRule(f"{game.name} draws by chance what its theory does not go through")
+        chance, likely = enumerated
+        ends = {draw.name: draw.high for draw in game.draws() if draw.name not in chance}
+        return chance | {name: np.full(likely.shape, cap) for name, cap in ends.items()}, likely
+
+    def _looks(self, state: Any) -> tuple[Array, Array]:
+        """Return what the seat observes, and its hashes: 0 where the seat is not asked."""
+        observations = np.asarray(self.game.observe(state, np.array([self.seat])))[0]
+        asked = self.game.asked(state)[self.seat]
+        return observations, np.where(asked, _table_hashes([observations.T]), np.uint64(0))
 
     def _forgets_actions(self, first: Any) -> bool:
         """Test whether the seat's earlier moves matter to nothing later.
@@ -149,14 +170,17 @@ class Iteration:
             pair = [self._played(state, moves, others)[0] for state, moves in pairs]
         return True
 
-    def _played(self, state: Any, moves: Array, others: Array) -> tuple[Any, Array, Array]:
-        """Return the states after these moves, and the seat's payoffs and observations in them."""
+    def _played(self, state: Any, moves: Array, others: Array) -> tuple[Any, Array, Array, Array]:
+        """Return the states after these moves, the seat's payoffs in them, and its `_looks`."""
         actions = np.empty((self.game.players, len(moves)), np.int64)
         actions[self.others.seats] = others
         actions[self.seat] = moves
         next_state, outcome = self.game.step(state, actions)
-        observations = np.asarray(self.game.observe(next_state, np.array([self.seat])))[0]
-        return next_state, outcome.rewards[self.seat], observations
+        return next_state, outcome.rewards[self.seat], *self._looks(next_state)
+
+    def _goes_on(self, state: Any, next_state: Any) -> Array:
+        """Return how likely a game goes on from each state: a round later, as likely as told."""
+        return np.where(next_state.round > state.round, float(self.continuation), 1.0)
 
     # -- one step ----------------------------------------------------------------------------------
 
@@ -166,11 +190,19 @@ class Iteration:
         That is bool ``(tables, moves, joint)``: pairs of a legal move and one that others may make.
         """
         actions, joint = self.others.moves(state, world)
-        low, high = (limit[self.seat] for limit in self.game.legal(state))
-        may = (self.moves >= low[:, None]) & (self.moves <= high[:, None])
+        may, asked = self._may(state), self.game.asked(state)[self.seat]
+        may = np.where(asked[:, None], may, self.moves == self.moves[0])
         if may.size * joint.shape[1] > 4 * MOST:
             raise TooLarge(f"{self.game.name} has too many moves in a step")
         return actions, joint, may[:, :, None] & (joint > 0)[:, None]
+
+    def _may(self, state: Any) -> Array:
+        """Return which moves are legal for the seat where it is asked, ``(tables, moves)``."""
+        if self.game.picks:
+            low = self.game.bounds()[0]
+            return self.game.mask(state, np.array([self.seat]))[0][:, self.moves - low]
+        low, high = (limit[self.seat] for limit in self.game.legal(state))
+        return (self.moves >= low[:, None]) & (self.moves <= high[:, None])
 
     def _cells(self, state: Any, actions: PerPlayer, possible: Array) -> Iterator[Any]:
         """Play the pairs of a mask; yield flat indices, tables, and results of `_played`."""
@@ -188,8 +220,8 @@ class Iteration:
             actions, joint, possible = self._possible_moves(state, world)
             mark = _table_hashes([joint.T])
             for chosen, tables, played in self._cells(state, actions, possible):
-                next_state, payoffs, observations = played
-                look = np.where(next_state.over, np.uint64(0), _table_hashes([observations.T]))
+                next_state, payoffs, _, look = played
+                look = np.where(next_state.over, np.uint64(0), look)
                 cell = _table_hashes([payoffs, look, chosen % possible[0].size])
                 np.add.at(mark, tables, cell)
             marks.append(mark)
@@ -212,7 +244,7 @@ class Iteration:
         if max(pairs, len(beliefs.situation) * moves * ways // 4) > MOST:
             raise TooLarge(f"{self.game.name} has {pairs} moves of beliefs in one step")
         outcomes = self._outcomes(beliefs, actions, possible)
-        payoffs, observation, next_situation, rows, state, world = outcomes
+        payoffs, goes_on, observation, next_situation, rows, state, world = outcomes
         # Each belief's situations, with all moves that are made in them.
         pairs_of_beliefs = np.flatnonzero(possible[beliefs.situation].ravel())
         row, rest = pairs_of_beliefs // (moves * ways), pairs_of_beliefs % (moves * ways)
@@ -222,11 +254,14 @@ class Iteration:
         pays = np.bincount(origin, weight * payoffs[flat], beliefs.size * moves)
         reached = np.bincount(origin, minlength=beliefs.size * moves) > 0
         pays = np.where(reached, pays, -np.inf).reshape(beliefs.size, moves)
-        ways_on = origin, observation[flat], next_situation[flat], weight
+        ways_on = origin, observation[flat], next_situation[flat], weight * goes_on[flat]
         unfinished = next_situation[flat] >= 0
         edges, parts = _merge_beliefs(*(part[unfinished] for part in ways_on))
         origin, look, chance, belief = edges
+        asked = np.zeros(beliefs.size, np.bool_)
+        asked[beliefs.belief] = self.game.asked(beliefs.state)[self.seat][beliefs.situation]
         step = _BeliefStep(
+            asked=asked,
             pays=pays,
             belief=origin // moves,
             move=origin % moves,
@@ -239,18 +274,20 @@ class Iteration:
 
     def _outcomes(
         self, beliefs: _TableBeliefs, actions: PerPlayer, possible: Array
-    ) -> tuple[Array, Array, Array, Array, Any, Array]:
+    ) -> tuple[Array, Array, Array, Array, Array, Any, Array]:
         """Play all possible moves in all situations.
 
-        Return, by situation, move and way (in one axis): payoff, index of the observed row, and
-        next situation, -1 if the game is over; then the rows, and the next states and worlds.
+        Return, by situation, move and way (in one axis): payoff, chance to go on, index of the
+        observed row, and next situation, -1 if the game is over; then the rows, and the next states
+        and worlds.
         """
         payoffs, next_situation = np.zeros(possible.size), np.full(possible.size, -1)
+        goes_on = np.ones(possible.size)
         look, rows = np.zeros(possible.size, np.uint64), dict[int, Array]()
         key, known_keys, parts = look.copy(), np.zeros(0, np.uint64), []
         for chosen, tables, played in self._cells(beliefs.state, actions, possible):
-            next_state, batch_payoffs, observations = played
-            payoffs[chosen], look[chosen] = batch_payoffs, _table_hashes([observations.T])
+            next_state, payoffs[chosen], observations, look[chosen] = played
+            goes_on[chosen] = self._goes_on(beliefs.state.table(tables), next_state)
             fresh, firsts = np.unique(look[chosen], return_index=True)
             rows |= dict(zip(fresh.tolist(), observations[firsts], strict=True))
             world = beliefs.world[tables]
@@ -269,13 +306,13 @@ class Iteration:
         observation_index = np.searchsorted(hashes, look).astype(np.int64)
         if self.forgets:
             _, state, world = self.folds[beliefs.step + 1]
-            return payoffs, observation_index, next_situation, shown, state, world
+            return payoffs, goes_on, observation_index, next_situation, shown, state, world
         state = together([part_state for part_state, _ in parts])
         order = np.argsort(known_keys)
         unfinished = next_situation >= 0
         next_situation[unfinished] = order[np.searchsorted(known_keys[order], key[unfinished])]
         world = np.concatenate([part_world for _, part_world in parts])
-        return payoffs, observation_index, next_situation, shown, state, world
+        return payoffs, goes_on, observation_index, next_situation, shown, state, world
 
     # -- the policy --------------------------------------------------------------------------------
 
@@ -283,13 +320,14 @@ class Iteration:
         """Return the policy as a table of the observations that following it can bring."""
         step_rows, count, observations = [], 0, np.zeros((1, 0), np.float32)
         belief, previous_rows, likely = np.zeros(1, np.int64), np.full(1, -1), np.ones(1)
-        for step_index, (step, choice) in enumerate(zip(steps, chosen, strict=True)):
+        for step, choice in zip(steps, chosen, strict=True):
             chosen_moves, moves = choice[belief], step.pays.shape[1]
-            number = np.full(1, -1)
-            if step_index:
-                step_rows.append((previous_rows, observations, self.moves[chosen_moves]))
-                number = count + np.arange(len(belief))
-                count += len(belief)
+            asked = step.asked[belief]
+            if asked.any():
+                parts = previous_rows, observations, self.moves[chosen_moves]
+                step_rows.append([part[asked] for part in parts])
+            number = np.where(asked, count + np.cumsum(asked) - 1, previous_rows)
+            count += int(asked.sum())
             order = np.lexsort((step.move, step.belief))
             edges = step.belief[order] * moves + step.move[order]
             begin = np.searchsorted(edges, belief * moves + chosen_moves)

@@ -3,11 +3,11 @@
 A learner does not know its *world*: which player each opponent is, where these are mixtures. What
 it has observed and done leaves a belief over worlds and states (over worlds alone, if opponents
 ignore what the seat did before, which is tested). Value iteration goes over beliefs backward from
-the last step, so its policy is the best of all. Opponents must follow rules, drawn moves being
-weighted by their chances, or have a ``strategy`` (ghosts) in the tree of the game, if that has at
-most `EDGES` joint moves. If chance is drawn during the game, or an opponent follows no rule, there
-are only bounds: the best rule player, valued in fresh games, and a player that knows all other
-moves of each step.
+the last step, so its policy is the best of all. Seats may move in turn, and a game may end by
+chance. Opponents must follow rules, drawn moves being weighted by their chances, or have a
+``strategy`` (ghosts) in the tree of the game, if that has at most `EDGES` joint moves. If other
+chance is drawn during the game, or an opponent follows no rule, there are only bounds: the best
+rule player, valued in fresh games, and a player that knows all other moves of each step.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ def _in_tree(game: Rulebook, seat: int, players: list[Policy]) -> BestResponse:
 
 def _moves(game: Rulebook, actions: Sequence[int] | None) -> Array:
     """Return the moves to choose among; raises `NoRule` or `TooLarge` if they cannot be listed."""
-    if game.turns or game.division is not None:
-        raise NoRule(f"{game.name} has turns")
+    if game.division is not None:
+        raise NoRule(f"plans are made in {game.name}")
     if game.length() is None:
         raise NoRule(f"{game.name} has no end")
     low, high = game.bounds()

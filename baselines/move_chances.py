@@ -23,6 +23,7 @@ from llm_games.wrappers.policy import Policy
 MOST = 60_000_000  # moves of all beliefs of one step together, up to which value iteration is done
 AT_ONCE = 400_000  # tables that are stepped at once
 STRATA = 1024  # parts of its chance in which each move of an opponent that draws is looked up
+NOBODY = -1  # in place of a rule where a seat is not asked
 KINDS = 64  # different moves of an opponent that draws
 
 
@@ -66,14 +67,19 @@ class Others:
         self.chances = np.repeat(self.chances, count)
 
     def moves(self, state: Any, world: Array) -> tuple[Array, Array]:
-        """Return others' joint moves, ``(players - 1, tables, joint)``, and chances by table."""
-        parts = []
+        """Return others' joint moves, ``(players - 1, tables, joint)``, and chances by table.
+
+        One that is not asked makes move 0, which plays nothing.
+        """
+        parts, turn = [], self.game.asked(state)
         for column, other in enumerate(self.seats):
-            kinds = self.worlds[world, column]
-            answers = {k: self._answers(k, other, state, kinds == k) for k in np.unique(kinds)}
-            width = max(values.shape[1] for values, _ in answers.values())
+            kinds = np.where(turn[other], self.worlds[world, column], NOBODY)
+            met = np.unique(kinds[turn[other]]).tolist()
+            answers = {k: self._answers(k, other, state, kinds == k) for k in met}
+            width = max((values.shape[1] for values, _ in answers.values()), default=1)
             values = np.zeros((len(world), width), np.int64)
             chances = np.zeros((len(world), width))
+            chances[kinds == NOBODY, 0] = 1
             for k, (moves, likely) in answers.items():
                 tables = np.flatnonzero(kinds == k)
                 values[tables, : moves.shape[1]] = moves

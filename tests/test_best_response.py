@@ -58,7 +58,17 @@ def brute(game, seat, opponents, deals=None):
             worlds.append((weight, game.reset(0, given=given), [p for p, _ in kinds], memories))
 
     def seen(state):
-        return Sight(game, state).view(seat).numbers.tobytes()
+        asked = bool(game.asked(state)[seat])  # what is seen between own moves is met at the next
+        numbers = Sight(game, state).view(seat).numbers.tobytes() if asked else b""
+        return bool(state.over), asked, numbers
+
+    def moves(state):
+        if not game.asked(state)[seat]:
+            return [0]
+        if game.picks:
+            return np.flatnonzero(game.mask(state)[seat]).tolist()
+        low, high = (int(limit[seat]) for limit in game.legal(state))
+        return range(low, high + 1)
 
     def split(possible):
         found = {}
@@ -69,17 +79,17 @@ def brute(game, seat, opponents, deals=None):
     def value(possible):
         if possible[0][1].over:
             return 0.0
-        low, high = (int(limit[seat]) for limit in game.legal(possible[0][1]))
         best = -np.inf
-        for move in range(low, high + 1):
+        for move in moves(possible[0][1]):
             paid, after = 0.0, []
             for weight, state, who, memories in possible:
                 actions, later = np.zeros(game.players, np.int64), []
                 actions[seat] = move
                 for player, memory, other in zip(who, memories, others, strict=True):
-                    decision, own = player.act(Sight(game, state).view(other), memory)
-                    actions[other] = decision.action
-                    later.append(own)
+                    later.append(memory)
+                    if game.asked(state)[other]:
+                        decision, later[-1] = player.act(Sight(game, state).view(other), memory)
+                        actions[other] = decision.action
                 state, outcome = game.step(state, actions)
                 paid += weight * outcome.rewards[seat]
                 after.append((weight, state, who, later))
@@ -120,6 +130,75 @@ def test_it_is_what_brute_force_finds(name, seat):
     assert reply.exact
     assert reply.value == pytest.approx(brute(game, seat, opponents))
     assert (reply.error, reply.upper) == (0, reply.value)
+
+
+ONE, OTHER = ((1, 4, 1), (4, 1, 2), (0, 2, 2)), ((1, 4, 1), (4, 1, 2), (4, 1, 2))
+TURNS = {
+    "offers": ("bargaining", {"pie": 4, "periods": 3, "discount": ("1/2", "3/4")}, "rational"),
+    "kinds of offers": ("bargaining", {"pie": 5, "periods": 2}, "mix:rational|equal|threshold:1"),
+    "numbers at once": ("bargaining", {"pie": 4, "method": "strategy"}, "mix:equal|threshold:1/4"),
+    "values not told": ("deal_or_no_deal", {"scenario": (ONE, OTHER), "moves": 4}, "conceder:3"),
+    "two moves a round": ("trust_game", {"endowment": (2, 1), "rounds": 2}, "tit_for_tat_investor"),
+}
+
+
+@each_row("seat", [0, 1])
+@each_row("name", TURNS)
+def test_in_turns_it_is_what_brute_force_finds(name, seat):
+    game_name, parameters, opponent = TURNS[name]
+    game = llm_games.rules(game_name, **parameters)
+    theory = part(game.name, "theory")
+    scenarios = theory.deals(game, 10)[0] if hasattr(theory, "deals") else {"": np.zeros(1)}
+    deals = [
+        (1 / values.size, {name: values[i] for name, values in scenarios.items() if name})
+        for values in scenarios.values()
+        for i in range(values.size)
+    ]
+    reply = best_response(game, seat, opponent)
+    assert reply.exact
+    assert reply.value == pytest.approx(brute(game, seat, [opponent], deals))
+    paid = play_rules(game, [reply.policy, opponent][:: 1 - 2 * seat], range(2000)).payoffs[seat]
+    assert abs(paid.mean() - reply.value) <= 4 * paid.std() / np.sqrt(2000) + 1e-9
+
+
+ENDS = {
+    "all at once": ("matrix_game", {"continuation": "1/50"}, "win_stay_lose_shift", 0),
+    "kinds": ("matrix_game", {"continuation": "1/99"}, "mix:tit_for_tat|all_d|2*all_c", 1),
+    "investor": ("trust_game", {"endowment": (2, 1), "continuation": "1/99"}, "reciprocal", 0),
+    "trustee": ("trust_game", {"endowment": (1, 0), "continuation": "1/99"}, "grim_investor", 1),
+    "offers": ("deal_or_no_deal", {"scenario": ONE, "continuation": "1/99"}, "conceder:3", 0),
+}
+
+
+@each_row("name", ENDS)
+def test_where_chance_ends_a_game_it_is_what_brute_force_finds(name):
+    """Brute force goes through the last rounds one by one; the package only discounts."""
+    game_name, parameters, opponent, seat = ENDS[name]
+    game = llm_games.rules(game_name, **parameters)
+    (end,) = (draw for draw in game.draws() if draw.name.startswith("last"))
+    on, last = float(game.continuation), int(end.high)
+    deals = [
+        (on ** (t - 1) * (1 - on if t < last else 1), {end.name: np.array(t)})
+        for t in range(1, last + 1)
+    ]
+    reply = best_response(game, seat, opponent)
+    assert reply.exact
+    assert reply.value == pytest.approx(brute(game, seat, [opponent], deals), rel=1e-8)
+
+
+@each_row(
+    ("opponent", "chance", "value"),
+    [
+        ("tit_for_tat", "9/10", 30),
+        ("tit_for_tat", "1/2", 20 / 3),
+        ("tit_for_tat", "1/4", 16 / 3),
+        ("win_stay_lose_shift", "1/2", 22 / 3),
+        ("generous:1/3", "1/5", 67 / 12),
+    ],
+)
+def test_best_replies_in_an_endless_dilemma(opponent, chance, value):
+    game = llm_games.rules("matrix_game", continuation=chance)
+    assert best_response(game, 0, opponent).value == pytest.approx(value, rel=2e-4)
 
 
 def test_a_seat_alone_has_a_best_response():
@@ -299,7 +378,7 @@ def test_nothing_bounds_what_opponents_who_mind_would_do():
     reply = best_response(game, 0, "rational", games=200)
     assert (reply.exact, reply.upper) == (False, np.inf)
     assert reply.error > 0
-    assert "turns" in reply.how
+    assert "by chance" in reply.how
 
 
 def test_players_that_follow_no_rule_are_met_by_bounds():

@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 import llm_games as lg
+from llm_games.baselines.best_response import best_response
 from llm_games.baselines.players import make_player
-from llm_games.baselines.training.harness import Options, StateReader, curve, evaluate, judge
+from llm_games.baselines.training.harness import LAST, Options, StateReader, curve, evaluate, judge
 from llm_games.benchmarks.run.config import parse
 from llm_games.benchmarks.run.plan import resolve
 from llm_games.benchmarks.studies import training_gains as figures
@@ -92,6 +93,31 @@ def test_the_player_is_the_learner_that_was_judged(more, tmp_path):
     seeds = range(harness.LAST, harness.LAST + 60)
     again = evaluate(rules, ["random", saved, "random"], seeds)
     np.testing.assert_array_equal(again[1], found.payoffs)
+
+
+DILEMMA = "matrix_game", ["continuation=9/10"], "tit_for_tat", {"copies": 128, "entropy": 0.1}
+PEOPLE = "bargaining", [], "people", {"copies": 256, "rollout": 8, "entropy": 0.05}
+OFFERS = ["scenario=[[1, 4, 1], [4, 1, 2], [0, 2, 2]]"]
+CONCEDER = "deal_or_no_deal", OFFERS, "conceder:1", {"copies": 128, "rollout": 10, "entropy": 0.2}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("game", "param", "opponent", "more"),
+    [DILEMMA, PEOPLE, CONCEDER],
+    ids=["dilemma", "people", "conceder"],
+)
+def test_ppo_finds_the_best_reply(game, param, opponent, more, tmp_path, monkeypatch):
+    """Both play the same games, so that what chance brings to them is the same."""
+    monkeypatch.setenv("LLM_GAMES_CACHE", str(tmp_path / "cache"))
+    more = {"rollout": 20, "rate": 3e-3, "gamma": 1.0, "episodes": 400, "seat": "0"} | more
+    said = {"game": game, "param": param, "opponents": [opponent], "steps": 60_000}
+    given = options(ppo.PPOOptions, tmp_path / "a", **said, **more)
+    found, table = ppo.train(given), given.table()
+    reply = best_response(table.rules, 0, opponent)
+    assert reply.exact
+    best = judge(table, reply.policy, len(found.payoffs), LAST)
+    assert found.payoffs.mean() >= 0.97 * best.payoffs.mean()
 
 
 @pytest.mark.long

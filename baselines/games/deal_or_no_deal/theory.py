@@ -105,6 +105,14 @@ def rows_of(game: Any, index: int) -> Scenario:
     return tuple(map(tuple, game.table[index].tolist()))
 
 
+def deals(game: Any, limit: int) -> tuple[dict[str, Array], Array] | None:
+    """Return all scenarios, equally likely, for `deals_of`; None beyond `limit` or if ends vary."""
+    count = len(game.table)
+    if game.open_end or count > limit:
+        return None
+    return {"scenario": np.arange(count)}, np.full(count, 1 / count)
+
+
 def plan(game: Any, index: int) -> tuple[PerfectMove, ...]:
     return perfect(rows_of(game, index), game.first, game.moves, game.discount)
 

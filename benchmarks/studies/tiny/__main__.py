@@ -35,7 +35,7 @@ class Args:
     resume: bool = False  # go on from the weights and the tokenizer in `out`
     minutes: float = 60.0  # wall-clock limit; the learning rate falls to zero at its end
     samples: int = 120_000  # scripted answers to draw before training
-    focus: str = ""  # a game that is played three times as often, for a resumed run
+    focus: str = ""  # games that are played three times as often: "one,another", for a resumed run
     vocabulary: int = 2048  # of byte-level tokens
     width: int = 128
     layers: int = 4

@@ -100,6 +100,13 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
             )
         ),
     ],
+    "matrix_game": [{"preset": "stag_hunt"}, {"rounds": 5}],
+    "bargaining": [{"preset": "moblab"}, {"periods": 4}],
+    "deal_or_no_deal": [{"open_values": True}, {"protocol": "claims"}],
+    "trust_game": [{"rounds": 3}],
+    "minimum_effort": [{"players": 6}],
+    "money_request": [{"rounds": 3}],
+    "travelers_dilemma": [{"preset": "goeree_holt_25"}, {"rounds": 3}],
 }
 """Settings beside the default ones: of γ-Bench (arXiv 2403.11807), Table 8, of EconArena, Alympics,
 AucArena and Shall We Talk."""
@@ -123,6 +130,13 @@ PRACTICE = {
     "english_auction": (7.0, 0.3),
     "bertrand_competition": (10.0, 0.4),
     "emergency_evacuation": (10.0, 0.4),
+    "matrix_game": (3.0, 0.7),
+    "bargaining": (4.0, 0.7),
+    "deal_or_no_deal": (6.0, 0.8),
+    "trust_game": (6.0, 0.8),
+    "minimum_effort": (5.0, 0.8),
+    "money_request": (3.0, 0.7),
+    "travelers_dilemma": (5.0, 0.7),
     "sessions": (10.0, 0.0),
     "planning": (9.0, 0.8),
     "talks": (14.0, 0.7),
@@ -144,7 +158,7 @@ def samples(
     focus: str = "",
     **more: Callable[..., Iterator[TrainingSample]],
 ) -> Iterator[TrainingSample]:
-    """Yield about `count` samples, from as many games as it takes; three times of `focus`.
+    """Yield about `count` samples, from as many games as it takes; three times of games in `focus`.
 
     `more` are further sources: each gives the samples of one game.
     """
@@ -152,7 +166,10 @@ def samples(
 
     sources = {name: partial(_game, name) for name in VARIANTS} | {"sessions": _session}
     sources |= talks.sources() | more
-    shares = {name: PRACTICE.get(name, USUAL)[0] * (3 if name == focus else 1) for name in sources}
+    shares = {
+        name: PRACTICE.get(name, USUAL)[0] * (3 if name in focus.split(",") else 1)
+        for name in sources
+    }
     drawn = dict.fromkeys(sources, 0)
     while sum(drawn.values()) < count:
         name = min(sources, key=lambda name: drawn[name] / shares[name])
