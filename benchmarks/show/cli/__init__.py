@@ -21,6 +21,7 @@ from llm_games.benchmarks.show.cli import (
     forget,
     games,
     ghost,
+    import_,
     leaderboard,
     merge,
     openenv,
@@ -55,7 +56,7 @@ COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
     ),
     "More of runs": (
         *(watch.watch, replay.replay, branch.branch, leaderboard.leaderboard),
-        *(export.export, animate.animate, merge.merge, forget.forget),
+        *(export.export, animate.animate, merge.merge, import_.import_all, forget.forget),
     ),
     "Servers": (serve.serve, serve.seat, games.serve_tiny),
 }
