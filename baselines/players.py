@@ -179,6 +179,12 @@ def _trained(path: str, deterministic: bool = True) -> Policy:
     return load_player(path, deterministic=deterministic)
 
 
+def _imported(name: str) -> Policy:
+    from llm_games.wrappers.imported import ImportedPolicy
+
+    return ImportedPolicy(name)
+
+
 def _tabular(path: str, deterministic: bool = False) -> Policy:
     from llm_games.wrappers.tabular_player import load_table
 
@@ -290,6 +296,11 @@ PLAYERS: dict[str, Kind] = {
     ),
     "tabular": Kind(
         "a table of moves, solved or learned, see save_table", value="<path>", made=_tabular
+    ),
+    "imported": Kind(
+        "did what a recording from elsewhere says, and makes no other moves",
+        value="<name>",
+        made=_imported,
     ),
     "torch": Kind("a learner of torch alone, see save_network", value="<path>", made=_network),
     "client": Kind(

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
-from llm_games import promises as announced
+from llm_games import promises
 from llm_games.arrays import looked_up
 from llm_games.noise import Noise
 from llm_games.schemas import beginnings, object_of
@@ -207,8 +207,19 @@ class Question(ABC):
         return json.dumps({self.key: self.value_of(action)})
 
     def named(self, text: str, anybody: bool = False) -> Any:
-        """Return the one legal action that a text, by `anybody` or its speaker, announces."""
-        return announced.named(text, self.mentioned, anybody)
+        """Return the legal action that a text announces, or with `anybody` the one it speaks of."""
+        if anybody:
+            return promises.mentions(text, self.mentioned)
+        announcement = self.announced(text)
+        return None if announcement is None else announcement.move
+
+    def announced(self, text: str) -> promises.Announcement | None:
+        """Return the legal action that a text announces, and whether it is a proposal to all."""
+        return promises.announced(text, self.mentioned, self.opposite)
+
+    def opposite(self, action: Any) -> Any:
+        """Return what a seat does that won't take an action (None: any); None if that is open."""
+        return None
 
     def mentioned(self, sentence: str) -> Iterable[Any]:
         return ()
@@ -220,8 +231,8 @@ class Question(ABC):
 
     def _amounts(self, sentence: str) -> Iterable[Any]:
         """Yield the legal actions that numbers, or words for declining, mean in a sentence."""
-        words = (w for w, _ in self.also if w not in _UNSAID and announced.holds(sentence, w))
-        for amount in (*announced.numbers(sentence), *words):
+        words = (w for w, _ in self.also if w not in _UNSAID and promises.holds(sentence, w))
+        for amount in (*promises.numbers(sentence), *words):
             with suppress(BadReply):
                 yield self.read(self.mended(amount)[0])
 
@@ -270,7 +281,11 @@ class Integer(Question):
     def value_of(self, action: Any) -> int:
         return int(action)
 
-    mentioned = Question._amounts
+    def mentioned(self, sentence: str) -> Iterable[Any]:
+        yield from self._amounts(sentence)
+        share = promises.share(sentence)
+        if self.low == 0 and self.high is not None and share is not None:
+            yield from [int(share * self.high)] * float(share * self.high).is_integer()
 
     def wanted(self) -> str:
         if self.low is None or self.high is None:
@@ -342,6 +357,9 @@ class Bid(Question):
         return int(action) if action >= 0 else None
 
     mentioned = Question._amounts
+
+    def opposite(self, action: Any) -> Any:
+        return NO_BID if action is None else None
 
     def wanted(self) -> str:
         if not self.limits:
@@ -437,6 +455,9 @@ class SealedBid(Real):
             raise BadReply("range", why, MISSING if exact < 0 else units)
         return units
 
+    def opposite(self, action: Any) -> Any:
+        return NO_BID if action is None else None
+
     def sample(self, noise: Noise) -> int:
         units = int(noise.integers(self.low - 1, self.high, endpoint=True))
         return NO_BID if units < self.low else units
@@ -495,7 +516,11 @@ class Choice(Question):
         return next(word for word, a in self.words.items() if a == action)
 
     def mentioned(self, sentence: str) -> Iterable[Any]:
-        return (a for word, a in self.words.items() if announced.holds(sentence, word))
+        return (a for word, a in self.words.items() if promises.holds(sentence, word))
+
+    def opposite(self, action: Any) -> Any:
+        others = [other for other in self.words.values() if other != action]
+        return others[0] if action is not None and len(others) == 1 else None
 
     def wanted(self) -> str:
         return " or ".join(f'"{word}"' for word in self.words)
@@ -587,7 +612,7 @@ class Target(Question):
     def mentioned(self, sentence: str) -> Iterable[Any]:
         seats_by_name = {name.replace("_", " "): seat for name, seat in self.names.items()}
         seats_by_name = {**self.names, **seats_by_name, "nobody": -1, "no one": -1}
-        return (seat for name, seat in seats_by_name.items() if announced.holds(sentence, name))
+        return (seat for name, seat in seats_by_name.items() if promises.holds(sentence, name))
 
     def spoken(self, action: Any) -> str:
         return self.value_of(action) or "nobody"
@@ -683,7 +708,7 @@ class Shares(Question):
         return {str(rank): int(action[rank - 1]) for rank in self.ranks}
 
     def mentioned(self, sentence: str) -> Iterable[Any]:
-        shares = list(announced.numbers(sentence))
+        shares = list(promises.numbers(sentence))
         with suppress(BadReply):
             yield self.read(self.mended(shares)[0])
 

@@ -69,7 +69,8 @@ def test_every_floor_imports_only_from_below():
 
 LAYERS = {
     "llm_games": (
-        "version errors files import_names key_values noise arrays promises game_rooms",
+        "version errors files import_names key_values noise arrays speech_forms promises "
+        "game_rooms",
         "pictures charts",
         "loose_json answer_spans xml_calls schemas questions replies asides",
         "facts normalisation tracing",

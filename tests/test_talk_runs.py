@@ -246,7 +246,7 @@ def test_commands(talked_run, llm_games):
     at = ("analyse", "talk", talked_run["talk"], "--silent", talked_run["silent"])
     _, out, _ = llm_games(*at)
     assert "toward" in out
-    for said in ("The reading is not sure", "precision .50", "by the same rule"):
+    for said in ("The reading is not sure", "labelled by hand", "by the same rule"):
         assert said in " ".join(out.split())
     assert "nobody can talk" in llm_games("analyse", "talk", talked_run["silent"])[2]
     code, out, _ = llm_games("compare", talked_run["silent"], talked_run["talk"], "--json")

@@ -1,7 +1,7 @@
 """What players of recorded episodes said: to whom, whether they kept it, and what it changed.
 
-Words are held against moves by a fixed rule (`Question.named`). Who persuaded whom is seen beside
-the same episodes without talk: talk draws nothing of the game's chance, so that a first move
+Words are held against moves by fixed rules (`Question.announced`). Who persuaded whom is seen
+beside the same episodes without talk: talk draws nothing of the game's chance, so that a first move
 differs only by what was said (and by the luck of a model's own sampling).
 """
 
@@ -21,6 +21,7 @@ from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, Run
 from llm_games.benchmarks.record.schema import DecisionRow, move_of
 from llm_games.errors import BadParameter
+from llm_games.promises import PRECISION, RECALL, SENTENCES, Announcement
 from llm_games.questions import Choice, Question, Shares, Target
 from llm_games.table import Table
 from llm_games.words import quoted
@@ -68,19 +69,18 @@ class TalkRound(NamedTuple):
     spoken: Mapping[int, list[Message]] = {}
     heard: Mapping[int, list[Message]] = {}
 
-    def announced(self) -> dict[int, Any]:
-        """Return by seat the move that it announced last, of those who announced one."""
-        moves: dict[int, Any] = {}
+    def announced(self) -> dict[int, Announcement]:
+        """Return by seat what it announced last, of those who announced a move."""
+        last: dict[int, Announcement] = {}
         for seat, messages in self.spoken.items():
-            question = self.questions[seat]
-            named = (question.named(m.content) for m in messages if isinstance(m.content, str))
-            for move in named:
-                moves |= {} if move is None else {seat: move}
-        return moves
+            texts = [m.content for m in messages if isinstance(m.content, str)]
+            for announcement in map(self.questions[seat].announced, texts):
+                last |= {} if announcement is None else {seat: announcement}
+        return last
 
     def kept(self) -> dict[int, bool]:
         """Return by seat whether it did what it had announced; only of those who did announce."""
-        return {seat: self.moves[seat] == _plain(move) for seat, move in self.announced().items()}
+        return {seat: self.moves[seat] == _plain(a.move) for seat, a in self.announced().items()}
 
 
 def turns(episode: RecordedEpisode, unfinished: bool = False) -> Iterator[TalkRound]:
@@ -141,7 +141,8 @@ class Talked:
     """How a player talked: it could in so many `turns`, and said so many `messages` and `words`.
 
     `digits` counts messages with one, `too_long` those that were cut, `unread` replies that were no
-    speech, `heard` hearers of all messages; of moves `announced` it `kept` some.
+    speech, `heard` hearers of all messages; of moves `announced` as its own it `kept` some, of
+    those `proposed` to all it `joined` some.
     """
 
     turns: int = 0
@@ -152,6 +153,8 @@ class Talked:
     unread: int = 0
     announced: int = 0
     kept: int = 0
+    proposed: int = 0
+    joined: int = 0
     heard: int = 0
 
     def add(self, message: Message) -> None:
@@ -175,7 +178,17 @@ class Talked:
     def weight(self) -> list[Any]:
         """Who heard it, and whether it did as it said."""
         hearers = _ratio(self.heard, self.messages)
-        return [hearers, self.announced, _ratio(self.kept, self.announced)]
+        own_words = self.announced, _ratio(self.kept, self.announced)
+        return [hearers, *own_words, self.proposed, _ratio(self.joined, self.proposed)]
+
+    def hold(self, announcement: Announcement, is_kept: bool) -> None:
+        """Count what was announced, and whether the move was as it said."""
+        if announcement.joint:
+            self.proposed += 1
+            self.joined += is_kept
+        else:
+            self.announced += 1
+            self.kept += is_kept
 
 
 def _ratio(part: int, whole: int) -> float | None:
@@ -190,9 +203,9 @@ def talked(game: RecordedGame) -> dict[str, Talked]:
             for turn in turns(episode, unfinished=True):
                 for message in turn.talk:
                     talk_by_player[episode.seats[message.seat]].add(message)
-                for seat, is_kept in turn.kept().items():
-                    talk_by_player[episode.seats[seat]].announced += 1
-                    talk_by_player[episode.seats[seat]].kept += is_kept
+                kept_by_seat = turn.kept()
+                for seat, announcement in turn.announced().items():
+                    talk_by_player[episode.seats[seat]].hold(announcement, kept_by_seat[seat])
         game.cache[__name__] = talk_by_player
     cached: dict[str, Talked] = game.cache[__name__]
     return cached
@@ -202,18 +215,22 @@ AMOUNTS = columns("game, player", "said", "d") | columns("", "words", ".1f")
 AMOUNTS |= columns("", "silence, digits", ".1%") | columns("", "too long, unread", "d")
 WEIGHT = columns("game, player", "heard by", ".1f") | columns("", "announced", "d")
 WEIGHT |= columns("", "kept", ".1%")
+WEIGHT |= columns("", "proposed", "d") | columns("", "joined", ".1%")
 SAID = (
     "Words: of a message, between white space. Silence: the share of turns in which nothing was "
     "said, also by a reply that could not be read (unread). Digits: the share with one."
 )
 KEPT = (
-    "Announced: moves that a player had named before, by a fixed rule; kept: the share of these "
-    "that it then made. The reading is not sure: of what it took for announcements in 405 "
-    "sentences labelled by hand half were some (precision .50), and it knew .57 of those that "
-    "were. What was done before, what others are asked for and steps (I contributed 20; I raise it "
-    "by 1) can be taken for one, so that an honest player seems to break its word."
+    "Announced: moves that a player had said before it would make, by fixed rules; kept: the share "
+    "of these that it then made. Proposed: moves that it had proposed to all, itself included; "
+    "joined: the share of these that it then made. "
 )
-JUDGED = "“As announced” is read by an unsure rule, see “Whether they did as they said”."
+SURE = (
+    f"The reading is not sure: of what it took for announcements in {SENTENCES} English and "
+    f"Chinese sentences labelled by hand, without which its rules were written, {PRECISION:.0%} "
+    f"were some, and it knew {RECALL:.0%} of those that were."
+)
+JUDGED = f"What was announced or proposed is read from words. {SURE}"
 
 
 def talk_grids(games: Sequence[RecordedGame]) -> list[ResultTable]:
@@ -222,7 +239,7 @@ def talk_grids(games: Sequence[RecordedGame]) -> list[ResultTable]:
     rows, weights = ([[*n, *getattr(d, of)] for *n, d in did] for of in ("amounts", "weight"))
     grids = [
         ResultTable(AMOUNTS, rows, "How players talked", "talk", SAID),
-        ResultTable(WEIGHT, weights, "Whether they did as they said", "words_kept", KEPT),
+        ResultTable(WEIGHT, weights, "Whether they did as they said", "words_kept", KEPT + SURE),
     ]
     return grids if did else []
 
@@ -243,8 +260,9 @@ def conversation(episode: RecordedEpisode) -> Iterator[tuple[int, str, str, str,
             seat = names.index(player) if player in names else -1
             held = ""
             if seat in kept_by_seat:
-                announcement = turn.questions[seat].spoken(announced[seat])
-                held = "as announced" if kept_by_seat[seat] else f"had announced {announcement}"
+                announcement = turn.questions[seat].spoken(announced[seat].move)
+                verb = "proposed" if announced[seat].joint else "announced"
+                held = f"as {verb}" if kept_by_seat[seat] else f"had {verb} {announcement}"
             yield turn.round, "move", player, move, held
 
 
@@ -299,7 +317,7 @@ def conversation_grid(game: RecordedGame, number: int = 0) -> ResultTable:
     lines = list(islice(conversation(episode), MOST_LINES + 1))
     command = f"llm-games analyse talk {game.shelf.file.path.name} --episode {episode.row.number}"
     note = f"The first {MOST_LINES} lines; all of it: {command}. " * (len(lines) > MOST_LINES)
-    note += JUDGED * any("announced" in held for *_, held in lines)
+    note += JUDGED * any(("announced" in held) or ("proposed" in held) for *_, held in lines)
     title = f"What was said in {game.label}, episode {episode.row.number}"
     heads = columns("round, when, who, what, note")
     return ResultTable(heads, lines[:MOST_LINES], title, note=note)

@@ -59,14 +59,14 @@ class Store(Records):
         games: Sequence[tuple[str, str, Plain, Sequence[str]]],
         seeds: Sequence[Sequence[int]],
         seatings: Sequence[Sequence[Sequence[int]]] | None = None,
-        fixed_chances: Sequence[Plain | None] | None = None,
-        sources: Sequence[str | None] | None = None,
+        fixed_chances: Sequence[Sequence[Plain | None]] | None = None,
+        sources: Sequence[Sequence[str | None]] | None = None,
     ) -> Store:
         """Start a new file with all its episodes pending.
 
         `config` is plain values without keys. A game is its label, name, parameters and players'
-        names; for each, `seeds`, `seatings` (None: as listed) and `fixed_chances` (None: none) are
-        by episode; `sources`, see `EpisodeRow`, are each a game's. Raises RunExists: none is
+        names; for each, `seeds`, `seatings` (None: as listed), `fixed_chances` (None: none) and
+        `sources`, see `EpisodeRow`, are by episode. Raises RunExists: none is
         overwritten; Unwritable: a folder lacks or is read-only.
         """
         path, lock, ids = Path(path), RunLock(), count(1)
@@ -77,10 +77,11 @@ class Store(Records):
             game = schema.GameRow(i + 1, label, name, params, list(seats))
             first.append(game)
             edition = editions.recorded(rulebook(name, **params))
-            about |= {"edition": edition, "given": fixed_chances[i] if fixed_chances else None}
-            about["source"] = sources[i] if sources else None
+            about |= {"edition": edition}
             for number, seed in enumerate(seeds[i]):
                 seating = list(seatings[i][number] if seatings else range(len(seats)))
+                about["given"] = fixed_chances[i][number] if fixed_chances else None
+                about["source"] = sources[i][number] if sources else None
                 first.append(schema.EpisodeRow(next(ids), game, number, seed, seating, **about))
         with connection.opened(path, "rwc") as writing:
             with connection.transaction(writing):

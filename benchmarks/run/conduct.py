@@ -124,8 +124,11 @@ def start(plan: RunPlan, path: str | Path) -> Store:
         games=[(g.label, g.game, g.params, [seat.name for seat in g.seats]) for g in plan.games],
         seeds=[game.seeds for game in plan.games],
         seatings=[game.seatings() for game in plan.games],
-        fixed_chances=[game.given or None for game in plan.games],
-        sources=[game.branch.source if game.branch else None for game in plan.games],
+        fixed_chances=[game.chances() for game in plan.games],
+        sources=[
+            game.sources or [game.branch.source if game.branch else None] * len(game.seeds)
+            for game in plan.games
+        ],
     )
 
 

@@ -101,7 +101,8 @@ class PlannedGame(Settings):
 
     `change` is the entry of ``vary`` that it is played with; its seeds come from the name of its
     `chance` ("" in older records). `prolonged`: its episodes each time that some were added.
-    `branch`: where they leave an episode of another run.
+    `branch`: where they leave an episode of another run. Of games that were recorded elsewhere
+    `given_each` is chance and `sources` the file, by episode.
     """
 
     label: str
@@ -114,6 +115,8 @@ class PlannedGame(Settings):
     order: str = "fixed"
     series: bool = False
     given: dict[str, Any] = Field(default_factory=dict)
+    given_each: list[dict[str, Any]] = Field(default_factory=list)
+    sources: list[str] = Field(default_factory=list)
     chance: str = ""
     prolonged: list[int] = Field(default_factory=list)
     success: str | None = None
@@ -134,6 +137,10 @@ class PlannedGame(Settings):
             return [rng.permutation(count).tolist() for rng in drawn]
         rows = rotated(self._players) if self.order == "rotate" else [[*range(count)]]
         return [rows[number % len(rows)] for number in range(len(self.seeds))]
+
+    def chances(self) -> list[dict[str, Any] | None]:
+        """By episode what is given of its chance, None if nothing."""
+        return [given or None for given in self.given_each or [self.given] * len(self.seeds)]
 
     @property
     def mixed(self) -> bool:

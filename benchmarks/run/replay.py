@@ -133,7 +133,7 @@ def _games(
             ("seats", [seat.name for seat in game.seats], row.seats),
             ("numbers", [*range(count)], [e.number for e in game_episodes]),
             ("seeds", game.seeds, [e.seed for e in game_episodes]),
-            ("given chance", [game.given or None] * count, [e.given for e in game_episodes]),
+            ("given chance", game.chances(), [e.given for e in game_episodes]),
             ("seatings", game.seatings(), [e.seating for e in game_episodes]),
         ):
             if _json(expected) != _json(recorded):

@@ -21,6 +21,7 @@ from llm_games.benchmarks.show.cli import (
     forget,
     games,
     ghost,
+    import_,
     leaderboard,
     merge,
     openenv,
@@ -56,8 +57,8 @@ COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
     ),
     "More of runs": (
         *(watch.watch, replay.replay, branch.branch, types.types),
-        *(leaderboard.leaderboard,),
-        *(export.export, animate.animate, merge.merge, forget.forget),
+        *(leaderboard.leaderboard, export.export, animate.animate),
+        *(merge.merge, import_.import_all, forget.forget),
     ),
     "Servers": (serve.serve, serve.seat, games.serve_tiny),
 }

@@ -8,13 +8,14 @@ from itertools import groupby
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from llm_games.benchmarks.judge.talk_measures import Message, TalkRound
+from llm_games.benchmarks.judge.talk_measures import JUDGED, Message, TalkRound
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.schema import DecisionRow, move_of
 from llm_games.benchmarks.show.view import replayed as played
 from llm_games.benchmarks.show.view.replayed import ReplayedEpisode
 from llm_games.benchmarks.show.view.texts import visible
 from llm_games.pictures import Drawing
+from llm_games.promises import Announcement
 from llm_games.questions import BEYOND, Question
 
 ACROSS = 16
@@ -98,6 +99,12 @@ class EpisodePage(NamedTuple):
     earlier: int | None
     later: int | None
     afterwards: Sequence[tuple[int, int]]
+
+    @property
+    def how_sure(self) -> str:
+        """How surely words are read, "" where none announced a move."""
+        cells = (cell for lines in self.rounds for row in lines.rows for cell in row.cells.values())
+        return JUDGED if any(cell.word for cell in cells) else ""
 
 
 def page(
@@ -217,9 +224,10 @@ def _row(replayed: ReplayedEpisode, turn: TalkRound) -> MoveLine:
     return MoveLine(lines, cells, replayed.sold(step))
 
 
-def _word(question: Question | None, announced: Any, is_kept: bool) -> str:
-    """What a seat had announced, as a rule reads it from its words."""
-    return f"announced {words(question, announced)}: {'kept' if is_kept else 'not kept'}"
+def _word(question: Question | None, announced: Announcement, is_kept: bool) -> str:
+    """What a seat had announced, as rules read it from its words."""
+    verb = "proposed" if announced.joint else "announced"
+    return f"{verb} {words(question, announced.move)}: {'kept' if is_kept else 'not kept'}"
 
 
 def hearing(replayed: ReplayedEpisode, hearers: Sequence[int]) -> str:
