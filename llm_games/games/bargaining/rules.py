@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at, tall
+from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at, looked_up, tall
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, count_of, each_of, factor_of, fixed, param
 from llm_games.questions import MISSING, MONEY, Choice, Integer, Question, alike
@@ -169,7 +169,8 @@ class Bargaining(Rulebook):
         if self.outside is not None:
             ended = np.where(state.answer == LEAVE, outside, ended)
         if self.discount != (1, 1):
-            above, below = self._powers[:, :, np.clip(state.round, 1, self.periods) - 1]
+            made = np.clip(state.round, 1, self.periods) - 1
+            above, below = (looked_up(part, made, axis=1) for part in self._powers)
             ended = ended * above / below
         ended = np.where(state.answer == REJECT, breakdown, ended)
         return np.where(state.over & ~state.void, ended, 0.0)

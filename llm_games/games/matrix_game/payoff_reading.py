@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_games.arrays import entry, looked_up
 from llm_games.errors import BadParameter
 from llm_games.facts import check_integer, exact_of
 from llm_games.rulebook import Array, PerPlayer
@@ -55,9 +56,9 @@ class Payoffs:
             cell = actions[0]
             for count, action in zip(self.actions[1:], actions[1:], strict=True):
                 cell = cell * count + action
-            return self.units.reshape(len(self.units), -1).take(cell, axis=1)
+            return looked_up(self.units.reshape(len(self.units), -1), cell, axis=1)
         first = actions == 0
-        return self.units[actions, first.sum(axis=0) - first]
+        return entry(self.units, (actions, first.sum(axis=0) - first))
 
     @cached_property
     def safe(self) -> Array:
