@@ -72,8 +72,8 @@ def write_run(recordings: Sequence[Recording], path: Path, title: str) -> int:
     by_kind: dict[str, list[tuple[Recording, int, Episode, list[Step]]]] = {}
     for recording in recordings:
         chance = json.dumps([recording.game, recording.shared], sort_keys=True)
-        met = recording.path.read_bytes() if recording.shared is None else chance.encode()
-        digest = sha256(met).hexdigest()
+        identity = recording.path.read_bytes() if recording.shared is None else chance.encode()
+        digest = sha256(identity).hexdigest()
         number = seeds[digest]
         seeds[digest] += 1
         seed = int(sha256(f"{digest}/{number}".encode()).hexdigest()[:15], 16)
@@ -104,16 +104,16 @@ def _played(recording: Recording, seed: int) -> tuple[Episode, list[Step]]:
 
     try:
         rules = rulebook(recording.game, **recording.params)
-        given = recording.given or None
-        episode = run_sync(play_table(rules, policies, seed, on_step=keep, given=given))
+        fixed_chance = recording.given or None
+        episode = run_sync(play_table(rules, policies, seed, on_step=keep, given=fixed_chance))
     except LLMGamesError as error:
         raise BadRecording(f"{recording.path}: {error}; leave the file out") from None
-    made = Counter(seat for step in steps for seat in step.decisions)
+    moves_by_seat = Counter(seat for step in steps for seat in step.decisions)
     for seat, moves in enumerate(recording.moves):
-        if made[seat] != len(moves):
+        if moves_by_seat[seat] != len(moves):
             raise BadRecording(
                 f"{recording.path}: player_{seat} has {len(moves)} moves, but the game is over "
-                f"after {made[seat]}: its rounds do not belong together; leave the file out"
+                f"after {moves_by_seat[seat]}: its rounds do not belong together; leave the file out"
             )
     if why := recording.check([step.outcome.record for step in steps]):
         raise BadRecording(f"{recording.path}: {why}; leave the file out")

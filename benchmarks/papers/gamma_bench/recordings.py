@@ -122,8 +122,8 @@ def _guessing(file: _File) -> Recording:
     low, high, records = file.whole("min"), file.whole("max"), file.records()
     free = any(isinstance(n, int) and not 0 <= n <= 100 for row in records for n in row)
     params = {"min": low, "max": high, "ratio": file.exact("ratio"), "rounds": len(file.rounds)}
-    more = {"bounds_check": "none"} if free else {}
-    return _recording(file, "beauty_contest", params | more, records)
+    leniency = {"bounds_check": "none"} if free else {}
+    return _recording(file, "beauty_contest", params | leniency, records)
 
 
 def _bar(file: _File) -> Recording:
@@ -170,9 +170,9 @@ def _sealed(file: _File) -> Recording:
         lots.append((tied.index(winner) + 0.5) / len(tied))
     params = {key: file.whole(key) for key in ("valuation_min", "valuation_max", "interval")}
     params |= {"price": price, "tie_rng": "own", "valuation_draw": "random"}
-    given = {"valuations": valuations, "lots": lots}
+    chance = {"valuations": valuations, "lots": lots}
     params |= {"rounds": len(file.rounds)}
-    return _recording(file, "sealed_bid_auction", params, bids, given=given, shared=valuations)
+    return _recording(file, "sealed_bid_auction", params, bids, given=chance, shared=valuations)
 
 
 def _royale(file: _File) -> Recording:
@@ -181,14 +181,16 @@ def _royale(file: _File) -> Recording:
     for number, row in enumerate(file.rounds):
         place = f"round {number + 1}"
         shooter = file.seat(row.get("player_shooting"), f"'player_shooting' of {place}")
-        said = file.of(row, "responses", list, place)
-        if not said or "out" not in row:
+        texts = file.of(row, "responses", list, place)
+        if not texts or "out" not in row:
             raise file.wrong(f"{place} lacks 'responses' or 'out'")
-        moves[shooter].append(str(said[-1]))
+        moves[shooter].append(str(texts[-1]))
         hits.append(row["out"] not in (None, False, "", "null", -1, "-1", []))
-    most = max(20, len(file.rounds))
-    rolls = [0 if hit else 99 for hit in hits] + [0] * (most - len(hits))
-    params = {key: file.whole(key) for key in ("base_hit_rate", "interval")} | {"max_shots": most}
+    longest = max(20, len(file.rounds))
+    rolls = [0 if hit else 99 for hit in hits] + [0] * (longest - len(hits))
+    params = {key: file.whole(key) for key in ("base_hit_rate", "interval")} | {
+        "max_shots": longest
+    }
 
     def check(records: Sequence[Mapping[str, Any]]) -> str:
         came = [bool(record["hit"]) for record in records]
