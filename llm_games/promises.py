@@ -101,7 +101,7 @@ class _ClauseReader(NamedTuple):
         for part in forms.APART.split(_stated(sentence)):
             clauses = [c for c in map(_trimmed, forms.CLAUSES.split(part)) if c]
             if any(forms.CONDITION.search(_spoken(clause)[1]) for clause in clauses):
-                return
+                clauses = [clause for clause in clauses if forms.LETS.match(clause)]
             if "?" in part:
                 clauses = [] if forms.QUESTION.search(part.replace("?", "")) else clauses[:-1]
             lead = ""
@@ -110,7 +110,8 @@ class _ClauseReader(NamedTuple):
                 clause_reader = self._chinese if _HAN.search(clause) else self._english
                 word = clause_reader(whole, subject)
                 went_on = word and word[0] == PLAIN and forms.WENT_ON.match(behind)
-                if word is not None and word[1] is not None and not went_on:
+                is_part = word and word[0] == BARE and behind and not re.search(r"\d", clause)
+                if word is not None and word[1] is not None and not (went_on or is_part):
                     yield word
                 lead = f"{clause}, " if forms.WHEN.match(clause) else ""
                 subject = _subject(whole) or subject
@@ -123,7 +124,8 @@ class _ClauseReader(NamedTuple):
             if intent:
                 is_plain = forms.MAYBE_PAST.match(clause[intent.end() :])
                 will = _FUTURE.search(intent[0])
-                return PLAIN if is_plain and not will else OWN, self._intended(clause, intent)
+                if (move := self._intended(clause, intent)) is not None:
+                    return PLAIN if is_plain and not will else OWN, move
             if request:
                 return None
             proposal = forms.JOINT.search(clause)

@@ -113,7 +113,7 @@ def _played(recording: Recording, seed: int) -> tuple[Episode, list[Step]]:
         if moves_by_seat[seat] != len(moves):
             raise BadRecording(
                 f"{recording.path}: player_{seat} has {len(moves)} moves, but the game is over "
-                f"after {moves_by_seat[seat]}: its rounds do not belong together; leave the file out"
+                f"after {moves_by_seat[seat]}: its rounds do not belong together; leave it out"
             )
     if why := recording.check([step.outcome.record for step in steps]):
         raise BadRecording(f"{recording.path}: {why}; leave the file out")

@@ -172,7 +172,8 @@ def _sealed(file: _File) -> Recording:
     params |= {"price": price, "tie_rng": "own", "valuation_draw": "random"}
     chance = {"valuations": valuations, "lots": lots}
     params |= {"rounds": len(file.rounds)}
-    return _recording(file, "sealed_bid_auction", params, bids, given=chance, shared=valuations)
+    shared = {"given": chance, "shared": valuations}
+    return _recording(file, "sealed_bid_auction", params, bids, **shared)
 
 
 def _royale(file: _File) -> Recording:
