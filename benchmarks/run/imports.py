@@ -132,6 +132,7 @@ def _planned(label: str, recordings: Sequence[Recording], seeds: Sequence[int]) 
         max_steps=None,
         given_each=[dict(recording.given) for recording in recordings],
         sources=[recording.path.name for recording in recordings],
+        ignored="",
     )
 
 
