@@ -225,3 +225,16 @@ def test_half_a_file_and_games_that_do_not_end_are_named(tmp_path, llm_games):
     path.write_text(json.dumps(data))
     said = " ".join(llm_games("import", path, "--db", tmp_path / "run.db")[2].split())
     assert "the game is not over: a part is missing" in said
+
+
+def test_endowments_that_were_drawn_are_those_of_the_file(tmp_path, llm_games):
+    data, path = sample("public_goods", "gpt-4", 0)[0], tmp_path / "0.json"
+    data["meta"] |= {"token_initialization": "random", "reset": False}
+    data["round_records"] = [{}]
+    for player, tokens in zip(data["player_data"], (11, 13, 15, 17, 20), strict=True):
+        player |= {"tokens": [tokens], "records": [tokens // 2]}
+    path.write_text(json.dumps(data))
+    assert llm_games("import", path, "--db", tmp_path / "run.db")[0] == 0
+    with Records.open_readonly(tmp_path / "run.db") as run:
+        assert run.episodes()[0].given == {"endowments": [11, 13, 15, 17, 20]}
+        assert replay(run).differences == ()

@@ -124,7 +124,7 @@ def _guessing(file: _File) -> Recording:
 
 
 def _bar(file: _File) -> Recording:
-    params = {key: file.exact(key) for key in ("min", "max", "home", "ratio")}
+    params: dict[str, Any] = {key: file.exact(key) for key in ("min", "max", "home", "ratio")}
     params["mode"] = file.word("mode", {"implicit": "implicit", "explicit": "explicit"})
     params |= {"rounds": len(file.rounds)}
     check = _agrees(file, "go_num", "goers")
@@ -138,12 +138,17 @@ def _dollar(file: _File) -> Recording:
 
 
 def _goods(file: _File) -> Recording:
-    start = file.word("token_initialization", {"fixed": "fixed"})
+    start = file.word("token_initialization", {"fixed": "fixed", "random": "random"})
     reset = file.of(file.meta, "reset", bool, "meta")
-    params = {"tokens": file.whole("tokens"), "ratio": file.exact("ratio"), "initial_tokens": start}
+    params: dict[str, Any] = {"tokens": file.whole("tokens"), "ratio": file.exact("ratio")}
+    chance: dict[str, Any] = {}
+    if start == "random":
+        tokens = [file.of(p, "tokens", list, f"player_{i}") for i, p in enumerate(file.players)]
+        chance = {"endowments": [row[0] if row else None for row in tokens]}
+        params |= {"initial_tokens": start, "rand_min": file.whole("rand_min")}
     params |= {"endowment": "reset" if reset else "carry", "rounds": len(file.rounds)}
     check = _agrees(file, "total_tokens", "pot")
-    return _recording(file, "public_goods", params, file.records(), check=check)
+    return _recording(file, "public_goods", params, file.records(), given=chance, check=check)
 
 
 def _diners(file: _File) -> Recording:
@@ -165,7 +170,8 @@ def _sealed(file: _File) -> Recording:
         if winner not in tied:
             raise file.wrong(f"round {number + 1} was won by player_{winner}, who bid less")
         lots.append((tied.index(winner) + 0.5) / len(tied))
-    params = {key: file.whole(key) for key in ("valuation_min", "valuation_max", "interval")}
+    names = "valuation_min", "valuation_max", "interval"
+    params: dict[str, Any] = {name: file.whole(name) for name in names}
     params |= {"price": price, "tie_rng": "own", "valuation_draw": "random"}
     chance = {"valuations": valuations, "lots": lots}
     params |= {"rounds": len(file.rounds)}
@@ -200,7 +206,7 @@ def _royale(file: _File) -> Recording:
 
 def _pirates(file: _File) -> Recording:
     moves: list[list[Any]] = [[] for _ in file.players]
-    for proposer, row in enumerate(file.rounds):
+    for proposer, row in enumerate(file.rounds[: len(file.players) - 1]):  # the last one is alone
         place = f"round {proposer + 1}"
         plan = file.of(row, "gold_distribution", list, place)
         votes = file.of(row, "responses", list, place)
