@@ -101,7 +101,7 @@ class _ClauseReader(NamedTuple):
         for part in forms.APART.split(_stated(sentence)):
             clauses = [c for c in map(_trimmed, forms.CLAUSES.split(part)) if c]
             if any(forms.CONDITION.search(_spoken(clause)[1]) for clause in clauses):
-                return
+                clauses = [clause for clause in clauses if forms.LETS.match(clause)]
             if "?" in part:
                 clauses = [] if forms.QUESTION.search(part.replace("?", "")) else clauses[:-1]
             lead = ""
@@ -110,12 +110,13 @@ class _ClauseReader(NamedTuple):
                 clause_reader = self._chinese if _HAN.search(clause) else self._english
                 word = clause_reader(whole, subject)
                 went_on = word and word[0] == PLAIN and forms.WENT_ON.match(behind)
-                if word is not None and word[1] is not None and not went_on:
+                is_part = word and word[0] == BARE and behind and not re.search(r"\d", clause)
+                if word is not None and word[1] is not None and not (went_on or is_part):
                     yield word
                 lead = f"{clause}, " if forms.WHEN.match(clause) else ""
                 subject = _subject(whole) or subject
 
-    def _english(self, clause: str, before: str) -> tuple[int, Any] | None:
+    def _english(self, clause: str, previous: str) -> tuple[int, Any] | None:
         proposal = forms.PROPOSES.search(clause)
         if proposal is None:
             request = forms.REQUEST.search(clause)
@@ -123,7 +124,8 @@ class _ClauseReader(NamedTuple):
             if intent:
                 is_plain = forms.MAYBE_PAST.match(clause[intent.end() :])
                 will = _FUTURE.search(intent[0])
-                return PLAIN if is_plain and not will else OWN, self._intended(clause, intent)
+                if (move := self._intended(clause, intent)) is not None:
+                    return PLAIN if is_plain and not will else OWN, move
             if request:
                 return None
             proposal = forms.JOINT.search(clause)
@@ -133,20 +135,20 @@ class _ClauseReader(NamedTuple):
             return WISH, self._intended(clause, intent)
         if any(f.search(clause) for f in (*_DOUBTS, forms.BELIEF, forms.REPORT)):
             return None
-        after = forms.AFTER.search(clause)
-        if after and not forms.WHO.search(clause[: after.start()]):
+        behind = forms.AFTER.search(clause)
+        if behind and not forms.WHO.search(clause[: behind.start()]):
             return OWN, self._move(clause)
-        if before != "other" and forms.BARE.match(clause) and not _VERB_FIRST.match(clause):
+        if previous != "other" and forms.BARE.match(clause) and not _VERB_FIRST.match(clause):
             return BARE, self._move(clause)
         return None
 
     def _intended(self, clause: str, intent: re.Match[str]) -> Any:
         """Return the move of a clause in which its speaker is the one who acts."""
-        before, whole, rest = _spoken(clause, intent)
-        if forms.REPORT.search(before) or forms.HEDGE.search(whole) or forms.LATER.search(whole):
+        lead, whole, rest = _spoken(clause, intent)
+        if forms.REPORT.search(lead) or forms.HEDGE.search(whole) or forms.LATER.search(whole):
             return None
         is_meant = _FUTURE.search(intent[0]) or forms.MUST.search(intent[0])
-        if forms.BELIEF.search(before) and not is_meant:
+        if forms.BELIEF.search(lead) and not is_meant:
             return None
         decides = forms.DECIDES.search(whole)
         is_future = (_FUTURE.search(intent[0]) and not decides) or forms.COMING.search(clause)
@@ -165,20 +167,20 @@ class _ClauseReader(NamedTuple):
 
     def _proposed(self, clause: str, proposal: re.Match[str]) -> Any:
         """Return the move of a clause in which its speaker proposes what all do."""
-        before, whole, rest = _spoken(clause, proposal)
-        if forms.REPORT.search(before) or (
-            forms.BELIEF.search(before) and not forms.URGES.search(clause)
+        lead, whole, rest = _spoken(clause, proposal)
+        if forms.REPORT.search(lead) or (
+            forms.BELIEF.search(lead) and not forms.URGES.search(clause)
         ):
             return None
         if any(f.search(whole) for f in (*_DOUBTS, forms.LONG_AGO)):
             return None
         return self._move(rest)
 
-    def _chinese(self, clause: str, before: str) -> tuple[int, Any] | None:
+    def _chinese(self, clause: str, previous: str) -> tuple[int, Any] | None:
         if forms.HAN_ORDERS.search(clause):
             return None
         intent = forms.HAN_OWN.search(clause) or forms.HAN_MY.search(clause)
-        if not intent and before == "own" and not forms.HAN_OTHERS.search(clause):
+        if not intent and previous == "own" and not forms.HAN_OTHERS.search(clause):
             intent = forms.HAN_ACT.search(clause)
         proposal = forms.PROPOSES.search(clause) or (not intent and forms.JOINT.search(clause))
         if proposal and (forms.ELSE.search(clause) or not forms.HAN_ACT.search(clause)):
@@ -199,8 +201,8 @@ class _ClauseReader(NamedTuple):
         belief = forms.BELIEF.search(clause)
         if belief and not (intent and intent.end() > belief.end() + 1):
             return True
-        before, whole, _ = _spoken(clause, start)
-        if forms.REPORT.search(before) or forms.HEDGE.search(whole) or forms.LATER.search(whole):
+        lead, whole, _ = _spoken(clause, start)
+        if forms.REPORT.search(lead) or forms.HEDGE.search(whole) or forms.LATER.search(whole):
             return True
         did = forms.HAN_DID.search(clause) and not re.search(r"了吧?$", clause)
         return bool(did or (forms.LONG_AGO.search(clause) and not forms.HAN_WILL.search(clause)))
@@ -235,24 +237,24 @@ def _trimmed(clause: str) -> str:
 
 def _completed(clause: str, subject: str) -> str:
     """Give a clause without a subject the one before it."""
-    who = {"own": "I", "joint": "we"}.get(subject)
-    if who is None or _HAN.search(clause):
+    subject_word = {"own": "I", "joint": "we"}.get(subject)
+    if subject_word is None or _HAN.search(clause):
         return clause
     if _WILL_FIRST.match(clause) or _VERB_FIRST.match(clause):
-        return f"{who} {clause}"
-    return f"I'm {clause}" if who == "I" and _DOING_FIRST.match(clause) else clause
+        return f"{subject_word} {clause}"
+    return f"I'm {clause}" if subject_word == "I" and _DOING_FIRST.match(clause) else clause
 
 
 def _subject(clause: str) -> str:
     """Return whose clause it is: ``own``, ``past``, ``joint``, ``other``, "" if nobody's."""
-    who = forms.WHO.search(clause)
-    if who is None:
+    match = forms.WHO.search(clause)
+    if match is None:
         return ""
     if forms.REQUEST.search(clause):
         return "other"
-    if re.match(r"we\b|let|our\b|咱|大家|我们", clause[who.start() :], re.IGNORECASE):
+    if re.match(r"we\b|let|our\b|咱|大家|我们", clause[match.start() :], re.IGNORECASE):
         return "joint"
-    if re.match(r"(?:i|my|mine|me)\b|我", who[0], re.IGNORECASE):
+    if re.match(r"(?:i|my|mine|me)\b|我", match[0], re.IGNORECASE):
         return "past" if forms.PAST.search(clause) else "own"
     return "other"
 

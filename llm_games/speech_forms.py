@@ -26,7 +26,8 @@ TAG = _re(
     r",(?:好吗|好不好|怎么样|如何|对吧|同意吗)\?+"
 )
 ASKS_ALL = _re(
-    r"^(?:so |and |well,? |hey,? )*(?:(?:how|what) about (?:we|us|if we|every\w+|all of us|each of "
+    r"^(?:so |and |well,? |hey,? )*(?:(?:(?:how|what) about|what do you say,?) (?:we|us|if we|"
+    r"every\w+|all of us|each of "
     r"us|this)|why (?:don't|not|do not) (?:we|all|every\w+))\b"
 )
 WHOLE = _re(  # all one has, and how much that is
@@ -49,7 +50,7 @@ CONDITION = _re(
     r"no\w*)\b(?= )|"
     r"\bin (?:your|his|her|their) (?:shoes|place|position)\b|\bwere it (?:not|up)\b|"
     r"\bi were\b|\bwould have\b|\bcould have\b|"
-    r"如果|要是|假如|假设|倘若|若|除非|只要|只有|的话|万一|一旦|换作|换成我是"
+    r"如果|要是|假如|假设|倘若|若|除非|只要|只有|的话|万一|一旦|换作|换成我是|才(?=投|出|选|去|要|定|会)"
 )
 APART = _re(  # a condition that a statement only goes on with
     r",?\s+(?:and|but|so|which|that)\s+(?=(?:even )?(?:if|when)\b)|,?\s*\b(?:because|since|so that|"
@@ -61,7 +62,7 @@ APART = _re(  # a condition that a statement only goes on with
 )
 CLAUSES = _re(
     r"(?<!\d),|,(?!\s*\d)|:\s|:$|\s[-–—]+\s|—|\s*(?<!\d )\band\b\s*|\s*\band\b(?! ?[\d$])\s*|"
-    r"\s*\b(?:but|so(?! far| much| many| that)|because|since|while|whereas|"
+    r"\s*\b(?:but|so(?! far| much| many| that| long)|because|since|while|whereas|"
     r"although|though|therefore|hence|thus|then|however|yet|(?<!soon )(?<!long )(?<!much )as "
     r"(?=(?:i|you|we|it|player\w*|they|"
     r"the)\b))\b\s*|但是|但|所以|因此|于是|不过|因为|而且|然后|可是|那么"
@@ -215,7 +216,8 @@ JOINT = _re(
     rf"\b(?:(?:all|each|both) of us|every(?:one|body)|all|each)(?: should| must| ought to| will| "
     rf"shall| can)?{ADVERBS} (?=(?:{VERBS}s?|going|choosing|bidding|picking|giving|setting|goes|"
     r"chooses|does)\b)|"
-    r"\bour (?:\w+ )?(?:number|price|prices|bid|bids|plan|choice|target)(?: is| should be| will "
+    r"\b(?:both|all|each) of us at (?=\$?\d)|\bour (?:\w+ )?(?:number|price|prices|bid|bids|plan|"
+    r"choice|target)(?: is| should be| will "
     r"be|s? "
     r"at|:)|\bjoin me (?:in|at|on)|\bwe(?:'re| are) all (?=choosing|bidding|picking|giving|going)|"
     r"我们|咱|大家|每个?人|所有人|人人|各自"
@@ -226,7 +228,8 @@ ELSE = _re(
     r"it)|please(?! join))\b|请|你|其他人|别人|各位.*请"
 )
 REQUEST = _re(
-    r"\bi(?:'d| would|'m| am)?(?: \w+)? (?:want|ask|asking|need|beg|urge|invite|advise|suggest|"
+    r"\bi(?:'d| would|'m| am)?(?: \w+)? (?:want|ask|asking|insist|demand|require|need|beg|urge|"
+    r"invite|advise|suggest|"
     r"propose|recommend|like|love|prefer|expect|tell|call on|encourage|hope|wish|trust|let|warn|"
     r"remind|"
     r"implore)(?: that| for)? (?:all|you|your|every\w*|the|them|him|her|any\w*|some\w*|no\w*|each|"
@@ -391,7 +394,8 @@ def in_digits(text: str) -> str:
 # -- words of choice -------------------------------------------------------------------------------
 _FORMS = {
     "go": r"\bgo(?:es)?\b(?! (?:with|for|home)\b)|\bgoing\b(?! (?:with|for|home)\b| to (?!the\b|"
-    r"that\b))|\b(?:head|heading|off|be) (?:to|at) the \w+\b|\battend(?:ing)?\b|\bcom(?:e|"
+    r"that\b))|\b(?:head|heading|off|be)(?: over| out)? (?:to|at) the \w+\b|\battend(?:ing)?\b|"
+    r"\bcom(?:e|"
     r"ing)\b(?! (?:to think|from|in|up))|\b(?:show|turn)(?:ing)? up\b|去(?!年|掉)|赴约",
     "stay": r"\bstay(?:s|ing)?\b(?! (?:with|at \d))|\b(?:remain|go)(?:ing)? home\b|"
     r"\bskip(?:ping)? (?:the \w+|it|tonight)\b|留|待在家|呆在家|在家|宅家",
@@ -423,7 +427,7 @@ HAN_OWN = _re(
     r"拒绝|合作|背叛|退出|用|维持|保持)"
 )
 HAN_MY = _re(
-    r"我(?:这轮|这次|本轮|下轮|的|下一轮)*(?:数字|出价|报价|价格|选择|决定|投入|目标|定价|计划|答案|贡献|投资)"
+    r"我(?:这轮|这次|本轮|下轮|的|下一轮)*(?:数字|出价|报价|价格|选择|决定|要求|回答|号码|投入|目标|定价|计划|答案|贡献|投资)"
     r"(?:是|为|会是|将是|将为|定为|定在|:|就是|仍是|还是)?"
 )
 HAN_DID = _re(r"(?:选|出|投|去|定|点|报|走|拿|给|卖|赢|赚|要|说|射)[了过]")
@@ -431,3 +435,4 @@ HAN_ACT = _re(r"(?:选|出|投|去|走|定|点|报|要|改|留|待|降|涨|用|�
 HAN_OTHERS = _re(r"你|他|她|player|别人|对方|其他")
 HAN_ORDERS = _re(r"(?:要|让|请|叫|希望|求)(?:你|大家|他|她|player|所有|别人|其他|每)")
 HAN_WILL = _re(r"会|要|将|打算|决定|准备|这轮|这次|本轮|今晚|今天|现在|改")
+LETS = _re(r"^(?:then |so )?(?:let's|lets|let us)\b")

@@ -479,6 +479,23 @@ def test_the_same_seed_is_the_same_talk_through_every_door():
     assert round_of(given)[0] == orders[0][0]
 
 
+def test_the_order_of_speakers_can_be_given_by_round_and_turn():
+    rows = [[[2, 0, 1], [1, 0, 2]], [[0, 1, 2], [2, 1, 0]]]
+    game = lg.rules(Spots, players=3, talk={"turns": 2}, rounds=2)
+    table = Table(game)
+    table.reset(0, {"talk_order": rows})
+    spoke = [seat for seats in (round_of(table)[0] for _ in range(2)) for seat in seats]
+    assert spoke == [seat for turns in rows for order in turns for seat in order]
+    batch = game.chance(Noise(np.arange(4, dtype=np.uint64)), {"talk_order": rows})["talk_order"]
+    assert batch.shape == (2, 2, 3, 4)
+    for wrong in ([[[0, 0, 1]]], [[0, 1, 2]], [], [[["a", "b", "c"]]], [[[0, 1]]]):
+        with pytest.raises(BadParameter, match="talk_order"):
+            table.reset(0, {"talk_order": wrong})
+    fixed = Table(lg.rules(Spots, players=3, talk={"turns": 2, "order": "fixed"}))
+    with pytest.raises(BadParameter, match="goes with order shuffled"):
+        fixed.reset(0, {"talk_order": rows})
+
+
 def test_players_who_change_seats_hear_the_same():
     """Whatever is said of seats is permuted with them."""
     rng = np.random.default_rng(4)

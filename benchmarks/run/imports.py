@@ -49,18 +49,15 @@ class Recording:
         return json.dumps([self.game, self.params, self.players], sort_keys=True)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a file that holds a JSON object; BadRecording: it holds none."""
+def read_json(path: Path) -> Any:
+    """Read a file of JSON; BadRecording: it is none."""
     try:
-        data = json.loads(path.read_text("utf-8"))
+        return json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise BadRecording(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         way = "it may be half a file: take it from its source again, or leave it out"
         raise BadRecording(f"{path} is no JSON ({error}); {way}") from None
-    if not isinstance(data, dict):
-        raise BadRecording(f"{path} holds no JSON object, as recordings do; leave it out")
-    return data
 
 
 def write_run(recordings: Sequence[Recording], path: Path, title: str) -> int:
@@ -72,8 +69,8 @@ def write_run(recordings: Sequence[Recording], path: Path, title: str) -> int:
     by_kind: dict[str, list[tuple[Recording, int, Episode, list[Step]]]] = {}
     for recording in recordings:
         chance = json.dumps([recording.game, recording.shared], sort_keys=True)
-        met = recording.path.read_bytes() if recording.shared is None else chance.encode()
-        digest = sha256(met).hexdigest()
+        identity = recording.path.read_bytes() if recording.shared is None else chance.encode()
+        digest = sha256(identity).hexdigest()
         number = seeds[digest]
         seeds[digest] += 1
         seed = int(sha256(f"{digest}/{number}".encode()).hexdigest()[:15], 16)
@@ -104,16 +101,16 @@ def _played(recording: Recording, seed: int) -> tuple[Episode, list[Step]]:
 
     try:
         rules = rulebook(recording.game, **recording.params)
-        given = recording.given or None
-        episode = run_sync(play_table(rules, policies, seed, on_step=keep, given=given))
+        fixed_chance = recording.given or None
+        episode = run_sync(play_table(rules, policies, seed, on_step=keep, given=fixed_chance))
     except LLMGamesError as error:
         raise BadRecording(f"{recording.path}: {error}; leave the file out") from None
-    made = Counter(seat for step in steps for seat in step.decisions)
+    moves_by_seat = Counter(seat for step in steps for seat in step.decisions)
     for seat, moves in enumerate(recording.moves):
-        if made[seat] != len(moves):
+        if moves_by_seat[seat] != len(moves):
             raise BadRecording(
                 f"{recording.path}: player_{seat} has {len(moves)} moves, but the game is over "
-                f"after {made[seat]}: its rounds do not belong together; leave the file out"
+                f"after {moves_by_seat[seat]}: its rounds do not belong together; leave it out"
             )
     if why := recording.check([step.outcome.record for step in steps]):
         raise BadRecording(f"{recording.path}: {why}; leave the file out")
@@ -135,6 +132,7 @@ def _planned(label: str, recordings: Sequence[Recording], seeds: Sequence[int]) 
         max_steps=None,
         given_each=[dict(recording.given) for recording in recordings],
         sources=[recording.path.name for recording in recordings],
+        ignored="",
     )
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.arrays import Array, any_true, at
-from llm_games.errors import IllegalAction
+from llm_games.arrays import Array, any_true, at, tall
+from llm_games.errors import BadParameter, IllegalAction
 from llm_games.facts import Draw, Fact, once
 from llm_games.noise import FULL, Noise
 from llm_games.questions import Action, Question, within_int64
@@ -127,9 +127,33 @@ class Talking(Rulebook):
     def chance(self, noise: Noise, given: Mapping[str, Any] | None = None) -> dict[str, Array]:
         rest, drawn = given, np.asarray(_ORDER.of(noise.of(_ORDER.name)))
         if isinstance(given, Mapping) and _ORDER.name in given:
-            drawn = _ORDER.filled(given[_ORDER.name], drawn)
+            fixed = given[_ORDER.name]
+            rows = np.ndim(fixed) > drawn.ndim
+            drawn = self._orders(fixed, drawn.shape) if rows else _ORDER.filled(fixed, drawn)
             rest = {name: value for name, value in given.items() if name != _ORDER.name}
         return self.game.chance(noise, rest) | {_ORDER.name: drawn}
+
+    def _orders(self, rows: Any, batch: tuple[int, ...]) -> Array:
+        """Return given orders of speakers ``(rounds, turns, players, *batch)``, all seats in each.
+
+        The first round follows the last. BadParameter: they are none, or orders are not drawn.
+        """
+        seats = np.arange(self.players)
+        try:
+            orders = np.asarray(rows)
+            if orders.ndim == 3:  # of one table, for all
+                column = orders.reshape(*orders.shape, *(1,) * len(batch))
+                orders = np.broadcast_to(column, (*orders.shape, *batch))
+            if (np.sort(orders, axis=2) != tall(seats, orders.shape[3:])).any() or not orders.size:
+                raise ValueError
+        except ValueError:
+            raise BadParameter(
+                f"chance 'talk_order' must be, for each round and each turn, all seats 0 to "
+                f"{self.players - 1} in the order in which they speak, got {rows!r:.80}"
+            ) from None
+        if not str(self.talk.order).startswith("shuffled"):
+            raise BadParameter("chance 'talk_order' goes with order shuffled: no other is drawn")
+        return orders.astype(np.int64)
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> TalkState:
         rest = {name: value for name, value in chance.items() if name != _ORDER.name}

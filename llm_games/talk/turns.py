@@ -33,7 +33,7 @@ class TalkState(State):
     position: PerTable  # whose turn it is in `order`
     order: PerPlayer  # seats in the order in which they speak in this turn, -1 after the last
     talked: PerTable  # the last round with a talk, counted from 0; -1: none
-    key: PerTable  # what orders are drawn from
+    key: Array  # what orders are drawn from, or those of each round and turn, see `orders`
     mute: PerPlayer  # who has no words and is never stopped for
     finished: PerPlayer  # who has nothing more to do
     symbols: Array  # with an alphabet, everybody's last symbol of the round `talked`, 0 for silence
@@ -105,15 +105,22 @@ class Turns:
     def _order(self, state: TalkState, speaks: PerPlayer) -> PerPlayer:
         order, batch = self.talk.order, state.round.shape
         if order == "shuffled" or order == "shuffled_per_round":
-            noise = Noise.keyed(state.key).of(state.round)
-            noise = noise.of(state.turn) if order == "shuffled" else noise
-            drawn = noise.order(self.game.players)
+            drawn = self._drawn(state)
         else:
             seats = np.arange(self.game.players) if order == "fixed" else np.array(order)
             drawn = np.broadcast_to(tall(seats, batch), (self.game.players, *batch))
         last = ~np.take_along_axis(speaks, drawn, 0)
         drawn = np.where(last, -1, drawn)
         return np.take_along_axis(drawn, last.argsort(axis=0, kind="stable"), 0)
+
+    def _drawn(self, state: TalkState) -> PerPlayer:
+        """Return all seats in the order of this turn, as it was given or from the key."""
+        if state.key.ndim > state.round.ndim:
+            rows = at(state.key, state.round % len(state.key))
+            return at(rows, np.maximum(state.turn - 1, 0) % len(rows))
+        noise = Noise.keyed(state.key).of(state.round)
+        noise = noise.of(state.turn) if self.talk.order == "shuffled" else noise
+        return noise.order(self.game.players)
 
     def speakers_now(self, state: TalkState) -> PerPlayer:
         talking = state.turn > 0

@@ -24,6 +24,8 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         self.path, self.data = path, read_json(path)
+        if not isinstance(self.data, Mapping):
+            raise self.wrong("it holds no JSON object, as recordings do")
         self.meta = self.of(self.data, "meta", dict, "the file")
         self.rounds = self.of(self.data, "round_records", list, "the file")
         self.players = self.of(self.data, "player_data", list, "the file")
@@ -79,11 +81,6 @@ class _File:
         return [self.of(row, key, kind, f"round {i + 1}") for i, row in enumerate(self.rounds)]
 
 
-def is_one(data: Mapping[str, Any]) -> bool:
-    """Test whether a JSON object is a recording of this form, whole or not."""
-    return "player_data" in data or "round_records" in data
-
-
 def read(path: Path) -> Recording:
     """Read a recording; BadRecording: something of it is missing, or of a form that is unknown."""
     file = _File(path)
@@ -122,12 +119,12 @@ def _guessing(file: _File) -> Recording:
     low, high, records = file.whole("min"), file.whole("max"), file.records()
     free = any(isinstance(n, int) and not 0 <= n <= 100 for row in records for n in row)
     params = {"min": low, "max": high, "ratio": file.exact("ratio"), "rounds": len(file.rounds)}
-    more = {"bounds_check": "none"} if free else {}
-    return _recording(file, "beauty_contest", params | more, records)
+    leniency = {"bounds_check": "none"} if free else {}
+    return _recording(file, "beauty_contest", params | leniency, records)
 
 
 def _bar(file: _File) -> Recording:
-    params = {key: file.exact(key) for key in ("min", "max", "home", "ratio")}
+    params: dict[str, Any] = {key: file.exact(key) for key in ("min", "max", "home", "ratio")}
     params["mode"] = file.word("mode", {"implicit": "implicit", "explicit": "explicit"})
     params |= {"rounds": len(file.rounds)}
     check = _agrees(file, "go_num", "goers")
@@ -141,12 +138,17 @@ def _dollar(file: _File) -> Recording:
 
 
 def _goods(file: _File) -> Recording:
-    start = file.word("token_initialization", {"fixed": "fixed"})
+    start = file.word("token_initialization", {"fixed": "fixed", "random": "random"})
     reset = file.of(file.meta, "reset", bool, "meta")
-    params = {"tokens": file.whole("tokens"), "ratio": file.exact("ratio"), "initial_tokens": start}
+    params: dict[str, Any] = {"tokens": file.whole("tokens"), "ratio": file.exact("ratio")}
+    chance: dict[str, Any] = {}
+    if start == "random":
+        tokens = [file.of(p, "tokens", list, f"player_{i}") for i, p in enumerate(file.players)]
+        chance = {"endowments": [row[0] if row else None for row in tokens]}
+        params |= {"initial_tokens": start, "rand_min": file.whole("rand_min")}
     params |= {"endowment": "reset" if reset else "carry", "rounds": len(file.rounds)}
     check = _agrees(file, "total_tokens", "pot")
-    return _recording(file, "public_goods", params, file.records(), check=check)
+    return _recording(file, "public_goods", params, file.records(), given=chance, check=check)
 
 
 def _diners(file: _File) -> Recording:
@@ -168,11 +170,13 @@ def _sealed(file: _File) -> Recording:
         if winner not in tied:
             raise file.wrong(f"round {number + 1} was won by player_{winner}, who bid less")
         lots.append((tied.index(winner) + 0.5) / len(tied))
-    params = {key: file.whole(key) for key in ("valuation_min", "valuation_max", "interval")}
+    names = "valuation_min", "valuation_max", "interval"
+    params: dict[str, Any] = {name: file.whole(name) for name in names}
     params |= {"price": price, "tie_rng": "own", "valuation_draw": "random"}
-    given = {"valuations": valuations, "lots": lots}
+    chance = {"valuations": valuations, "lots": lots}
     params |= {"rounds": len(file.rounds)}
-    return _recording(file, "sealed_bid_auction", params, bids, given=given, shared=valuations)
+    shared = {"given": chance, "shared": valuations}
+    return _recording(file, "sealed_bid_auction", params, bids, **shared)
 
 
 def _royale(file: _File) -> Recording:
@@ -181,14 +185,16 @@ def _royale(file: _File) -> Recording:
     for number, row in enumerate(file.rounds):
         place = f"round {number + 1}"
         shooter = file.seat(row.get("player_shooting"), f"'player_shooting' of {place}")
-        said = file.of(row, "responses", list, place)
-        if not said or "out" not in row:
+        texts = file.of(row, "responses", list, place)
+        if not texts or "out" not in row:
             raise file.wrong(f"{place} lacks 'responses' or 'out'")
-        moves[shooter].append(str(said[-1]))
+        moves[shooter].append(str(texts[-1]))
         hits.append(row["out"] not in (None, False, "", "null", -1, "-1", []))
-    most = max(20, len(file.rounds))
-    rolls = [0 if hit else 99 for hit in hits] + [0] * (most - len(hits))
-    params = {key: file.whole(key) for key in ("base_hit_rate", "interval")} | {"max_shots": most}
+    longest = max(20, len(file.rounds))
+    rolls = [0 if hit else 99 for hit in hits] + [0] * (longest - len(hits))
+    params = {key: file.whole(key) for key in ("base_hit_rate", "interval")} | {
+        "max_shots": longest
+    }
 
     def check(records: Sequence[Mapping[str, Any]]) -> str:
         came = [bool(record["hit"]) for record in records]
@@ -200,7 +206,7 @@ def _royale(file: _File) -> Recording:
 
 def _pirates(file: _File) -> Recording:
     moves: list[list[Any]] = [[] for _ in file.players]
-    for proposer, row in enumerate(file.rounds):
+    for proposer, row in enumerate(file.rounds[: len(file.players) - 1]):  # the last one is alone
         place = f"round {proposer + 1}"
         plan = file.of(row, "gold_distribution", list, place)
         votes = file.of(row, "responses", list, place)
