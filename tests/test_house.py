@@ -82,7 +82,7 @@ LAYERS = {
     ),
     "wrappers": (
         "clients",
-        "policy player_mixture together seats batch imported",
+        "policy player_mixture together seats batch",
         "dialogue mind user_players situations tools llm_policy human guest_seat",
         "guests planning play",
         "learned tabular_player torch_player sb3 sb3_log",

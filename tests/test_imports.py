@@ -143,56 +143,6 @@ def test_a_ghost_takes_a_seat_and_the_imported_player_itself_does_not(folder, tm
         run_sync(play_table(game, [make_player("imported:x")] * 5, 0))
 
 
-def drought(number, folder):
-    """A game of `random` residents in Alympics' form: what everybody was told; and its record."""
-    rules = rulebook("water_allocation", preset="setting_2_authors")
-    records = []
-
-    async def keep(step):
-        records.append(plain(step.outcome))
-
-    run_sync(play_table(rules, [make_player("random", rules)] * 5, number, on_step=keep))
-    names = ["Alex", "Bob", "Cindy", "David", "Eric"]
-    span = "The total daily water supply will vary between 15 and 25 units."
-    history = {name: [span] for name in names}
-    for day, record in enumerate(records, 1):
-        living = [seat for seat in range(5) if record["alive"][seat]]
-        amounts = [None if bid < 0 else bid for bid in record["actions"]]
-        bids = ", ".join(f"{names[seat]} bid {amounts[seat]}" for seat in living)
-        winners = ", ".join(names[seat] for seat in living if record["won"][seat])
-        told = (
-            f"Thank you all for participating in Round {day}. In this round, {bids}.\n"
-            f"Total water resource supply is {record['supply']}. According to the principle of the "
-            "highest bidder and the rule of prioritizing low-demand individuals when the game is "
-            f"tied, {winners} won this auction and obtain water resource. After allocation, all ..."
-        )
-        for seat in living:
-            history[names[seat]] += ["My bid is $40, since I am thirsty.", told]
-    data = [{n: [{"role": "system", "content": t} for t in texts]} for n, texts in history.items()]
-    path = folder / f"{number}.json"
-    path.write_text(json.dumps(data))
-    return path, records
-
-
-def test_alympics_recordings_become_a_run(tmp_path, llm_games):
-    path, records = drought(1, tmp_path)
-    assert llm_games("import", path, "--db", tmp_path / "run.db")[0] == 0
-    with Records.open_readonly(tmp_path / "run.db") as run:
-        assert replay(run).differences == ()
-        [row] = run.episodes()
-        assert [step.record["hp"] for step in run.steps(row.id)] == [r["hp"] for r in records]
-    text = path.read_text()
-    for old, new, message in (
-        ("Round 2.", "Round 3.", "results of all days from 1 on"),
-        ('"Alex":', '"Alan":', "its residents are Alan"),
-        ("between 15", "between 16", "of no setting of the paper"),
-        ("Alex bid", "Nobody bid", "day 1 has the bid 'Nobody bid"),
-    ):
-        path.write_text(text.replace(old, new))
-        code, _, err = llm_games("import", path, "--db", tmp_path / "other.db")
-        assert (old, code, message in " ".join(err.split())) == (old, 2, True), err
-
-
 BROKEN = {  # what stands where, what is put in its place, and what is said of it
     "a field missing": ('"golds"', '"gold_"', "names no game"),
     "no rounds": ("round_records", "rounds", "'round_records' of the file is missing"),

@@ -49,15 +49,18 @@ class Recording:
         return json.dumps([self.game, self.params, self.players], sort_keys=True)
 
 
-def read_json(path: Path) -> Any:
-    """Read a file of JSON; BadRecording: it is none."""
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a file that holds a JSON object; BadRecording: it holds none."""
     try:
-        return json.loads(path.read_text("utf-8"))
+        data = json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise BadRecording(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         way = "it may be half a file: take it from its source again, or leave it out"
         raise BadRecording(f"{path} is no JSON ({error}); {way}") from None
+    if not isinstance(data, dict):
+        raise BadRecording(f"{path} holds no JSON object, as recordings do; leave it out")
+    return data
 
 
 def write_run(recordings: Sequence[Recording], path: Path, title: str) -> int:

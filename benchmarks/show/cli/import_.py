@@ -12,14 +12,13 @@ def import_all(
     files: Annotated[list[Path], Argument(metavar="FILES", help="recordings, or folders of them")],
     db: Annotated[Path, Option("--db", metavar="FILE", help="the new file")],
 ) -> None:
-    """Make a run of games that another program has recorded: γ-Bench's and Alympics' JSON files.
+    """Make a run of games that another program has recorded: γ-Bench's JSON files.
 
     Moves are as recorded, words are left out. All commands for runs take the new file; a player of
     it takes a seat as a ghost: llm-games ghost fit FILE.
     """
-    from llm_games.benchmarks.papers.alympics import drought_recordings
-    from llm_games.benchmarks.papers.gamma_bench import gamma_recordings
-    from llm_games.benchmarks.run.imports import read_json, write_run
+    from llm_games.benchmarks.papers.gamma_bench.recordings import read
+    from llm_games.benchmarks.run.imports import write_run
     from llm_games.wrappers.imported import BadRecording
 
     paths = [
@@ -29,9 +28,6 @@ def import_all(
     ]
     if not paths:
         raise BadRecording(f"{', '.join(map(str, files))}: there is no .json file")
-    forms = (
-        drought_recordings if isinstance(read_json(p), list) else gamma_recordings for p in paths
-    )
-    recordings = [form.read(path) for form, path in zip(forms, paths, strict=True)]
-    count = write_run(recordings, db, "Imported: actions as recorded, words not")
+    title = "Imported from γ-Bench: actions as recorded, words not"
+    count = write_run([read(path) for path in paths], db, title)
     print(f"{db}: {count} episodes; next: llm-games report {db}")

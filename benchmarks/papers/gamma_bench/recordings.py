@@ -24,8 +24,6 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         self.path, self.data = path, read_json(path)
-        if not isinstance(self.data, Mapping):
-            raise self.wrong("it holds no JSON object, as recordings do")
         self.meta = self.of(self.data, "meta", dict, "the file")
         self.rounds = self.of(self.data, "round_records", list, "the file")
         self.players = self.of(self.data, "player_data", list, "the file")
@@ -79,6 +77,11 @@ class _File:
 
     def each(self, key: str, kind: Any) -> list[Any]:
         return [self.of(row, key, kind, f"round {i + 1}") for i, row in enumerate(self.rounds)]
+
+
+def is_one(data: Mapping[str, Any]) -> bool:
+    """Test whether a JSON object is a recording of this form, whole or not."""
+    return "player_data" in data or "round_records" in data
 
 
 def read(path: Path) -> Recording:
