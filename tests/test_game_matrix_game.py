@@ -11,7 +11,7 @@ from playing import each_row
 import llm_games as lg
 from llm_games.baselines.batch_play import play_rules
 from llm_games.baselines.games.matrix_game import theory
-from llm_games.baselines.games.matrix_game.memory_one import (
+from llm_games.baselines.memory_one import (
     ALL_C,
     ALL_D,
     EXTORTION,
@@ -23,11 +23,11 @@ from llm_games.baselines.games.matrix_game.memory_one import (
     pair_payoffs,
     subgame_perfect,
 )
-from llm_games.baselines.games.matrix_game.repeated_dilemma import Dilemma, held_from
 from llm_games.baselines.mixed_equilibria import mixed_equilibria
 from llm_games.baselines.payoff_tables import pure_equilibria
 from llm_games.baselines.play_measures import described
 from llm_games.baselines.regret import deviation, exploitability, rational, welfare
+from llm_games.baselines.repeated_dilemma import Dilemma, held_from
 from llm_games.questions import MISSING
 from llm_games.registry import game_class
 from llm_games.view import Sight
@@ -442,29 +442,29 @@ TREATMENTS = [
 @each_row(("chance", "good", "grim", "risk", "basin"), TREATMENTS)
 def test_what_keeps_cooperation_up(chance, good, grim, risk, basin):
     game = rules(preset=f"dal_bo_frechette_{chance}_{good}")
-    dilemma = Dilemma.of(game)
+    dilemma = Dilemma.of(game.given.exact)
     assert dilemma.grim_holds_from == Fraction(grim)
     assert dilemma.risk_dominant_from == Fraction(risk)
     assert dilemma.defection_basin(game.continuation) == Fraction(basin)
-    assert held_from(game, (0, 0), (1, 1)) == Fraction(grim)
+    assert held_from(game.given.exact, (0, 0), (1, 1)) == Fraction(grim)
     half = dilemma.defection_basin(dilemma.risk_dominant_from)
     assert half == HALF
 
 
 def test_thresholds_are_where_deviations_stop_paying():
-    dilemma = Dilemma.of(rules())
+    dilemma = Dilemma.of(rules().given.exact)
     assert dilemma.generosity == Fraction(1, 3)
     assert (dilemma.grim_holds_from, dilemma.win_stay_holds_from) == (HALF, 1)
     assert dilemma.tit_for_tat_holds_from == Fraction(2, 3)
     game, near = rules(), Fraction(1, 1000)
     for delta, holds in ((Fraction(2, 3), True), (Fraction(2, 3) - near, False)):
-        own = pair_payoffs(game, TIT_FOR_TAT, TIT_FOR_TAT, delta)[0]
-        assert (best_reply(game, TIT_FOR_TAT, delta)[1] <= own) == holds
-    assert held_from(rules(preset="stag_hunt"), (1, 0), (0, 0)) is None
+        own = pair_payoffs(game.given.exact, TIT_FOR_TAT, TIT_FOR_TAT, delta)[0]
+        assert (best_reply(game.given.exact, TIT_FOR_TAT, delta)[1] <= own) == holds
+    assert held_from(rules(preset="stag_hunt").given.exact, (1, 0), (0, 0)) is None
     with pytest.raises(lg.BadParameter, match="stage must be a pure equilibrium"):
-        held_from(game, (1, 1), (0, 0))
+        held_from(game.given.exact, (1, 1), (0, 0))
     with pytest.raises(lg.BadParameter, match="prisoner's dilemma"):
-        Dilemma.of(rules(preset="chicken"))
+        Dilemma.of(rules(preset="chicken").given.exact)
 
 
 PERFECT = [
@@ -480,7 +480,7 @@ PERFECT = [
 
 @each_row(("name", "chance", "wanted"), PERFECT)
 def test_memory_one_rules_that_are_subgame_perfect(name, chance, wanted):
-    found = subgame_perfect(rules(preset=name), Fraction(chance))
+    found = subgame_perfect(rules(preset=name).given.exact, Fraction(chance))
     assert ["".join(str(int(p)) for p in rule[1:]) for rule in found] == wanted.split()
 
 
@@ -498,9 +498,9 @@ PAIRS = [
 @each_row(("one", "other", "wanted"), PAIRS)
 def test_payoffs_of_memory_one_pairs(one, other, wanted):
     game, delta = rules(), Fraction(9, 10)
-    found = pair_payoffs(game, one, other, delta)
+    found = pair_payoffs(game.given.exact, one, other, delta)
     assert found == tuple(map(Fraction, wanted.split()))
-    assert pair_payoffs(game, other, one, delta) == found[::-1]
+    assert pair_payoffs(game.given.exact, other, one, delta) == found[::-1]
 
 
 def test_payoffs_of_memory_one_pairs_are_those_of_play():
@@ -509,7 +509,7 @@ def test_payoffs_of_memory_one_pairs_are_those_of_play():
     names = [f"memory_one:{','.join(rule)}", "win_stay_lose_shift"]
     _, totals = many(*names, 3000, continuation="9/10")
     means, error = totals.mean(axis=1) / 10, totals.std(axis=1) / 10 / 3000**0.5
-    exact = pair_payoffs(rules(), EXTORTION[2], WIN_STAY_LOSE_SHIFT, Fraction(9, 10))
+    exact = pair_payoffs(rules().given.exact, EXTORTION[2], WIN_STAY_LOSE_SHIFT, Fraction(9, 10))
     assert (np.abs(means - [*map(float, exact)]) < 4 * error).all()
 
 
@@ -526,7 +526,7 @@ REPLIES = [
 @each_row(("other", "chance", "first", "paid"), REPLIES)
 def test_best_replies_to_memory_one_rules(other, chance, first, paid):
     """Their first two moves, C as 1, against a rule that cooperates first."""
-    rule, value = best_reply(rules(), other, Fraction(chance))
+    rule, value = best_reply(rules().given.exact, other, Fraction(chance))
     second = rule.cc if rule.first else rule.dc
     assert f"{int(rule.first)}{int(second)}" == first
     assert value == Fraction(paid)

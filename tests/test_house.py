@@ -91,7 +91,7 @@ LAYERS = {
     ),
     "baselines": (
         "disk_arrays payoff_tables mixed_equilibria logit_equilibria reasoning_levels "
-        "strategy_mixtures regret play_measures people_data "
+        "strategy_mixtures memory_one repeated_dilemma regret play_measures people_data "
         "rules seat_rotation scenarios tiny named_tools talkers players "
         "hindsight",
         "tree move_chances type_mixtures foretold_moves beliefs batch_play best_response copies "

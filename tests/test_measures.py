@@ -5,7 +5,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from playing import each_row
+from playing import each_row, of_three
 
 from llm_games.baselines.games.battle_royale import theory as battle
 from llm_games.baselines.games.beauty_contest import theory as guess
@@ -173,7 +173,7 @@ def test_a_measure_that_a_game_does_not_have_is_refused(measure):
 
 @each_row("name", [name for name in ROOMS if has(name, "welfare")])
 def test_measures_of_a_batch_equal_a_loop(name):
-    game = rulebook(name, **({"days": 3} if name == "water_allocation" else {"players": 4}))
+    game = rulebook(name, **({"days": 3} if name == "water_allocation" else of_three(name)))
     rng, state, records = np.random.default_rng(4), game.reset(4, (5,)), []
     for _ in range(3):
         state, outcome = game.step(state, rng.integers(*game.legal(state), endpoint=True))

@@ -70,7 +70,7 @@ def measure_table(label: str, rows: Sequence[MeasureRow]) -> ResultTable:
     return ResultTable(heads, cells, label, "measures", NOTE, beside=aside)
 
 
-def brief_table(label: str, rows: Sequence[MeasureRow]) -> ResultTable:
+def brief_table(label: str, rows: Sequence[MeasureRow], note: str = "") -> ResultTable:
     """Return the same for a terminal, without conditions; the game heads the first column."""
     plain = all(row.is_share for row in rows)
     heads = {label: "", "who": "", "share": ".1%"}
@@ -80,7 +80,7 @@ def brief_table(label: str, rows: Sequence[MeasureRow]) -> ResultTable:
         who = f"{row.who}: {row.study}" if row.study else row.who
         cells.append([row.measure, who, *_split(row)[: 1 if plain else 2], row.n])
     aside = [number for number, row in enumerate(rows) if row.study]
-    return ResultTable(heads, cells, note=NOTE, beside=aside)
+    return ResultTable(heads, cells, note=note, beside=aside)
 
 
 def shown_beside(rows: Sequence[MeasureRow]) -> list[MeasureRow]:

@@ -121,8 +121,7 @@ def fits(budget: Budget, rows: Sequence[Estimate]) -> Iterator[tuple[str, dict[s
 def _times(usage: Usage, share: Fraction) -> Usage:
     """Multiply; money stays a decimal, all else whole."""
     above, below = share.as_integer_ratio()
-    numbers = {name: number * above for name, number in vars(usage).items()}
-    return Usage(**{
-        name: round(number / below) if isinstance(number, int) else number / below
-        for name, number in numbers.items()
-    })  # fmt: skip
+    numbers: dict[str, Any] = {name: number * above for name, number in vars(usage).items()}
+    for name, number in numbers.items():
+        numbers[name] = round(number / below) if isinstance(number, int) else number / below
+    return Usage(**numbers)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from llm_games.benchmarks.judge.beside_people import brief_table, shown_beside
+from llm_games.benchmarks.judge.beside_people import NOTE, brief_table, shown_beside
 from llm_games.benchmarks.judge.branch_outcomes import SeatOutcome
 from llm_games.benchmarks.judge.means import MeanCell, brief
 from llm_games.benchmarks.judge.paper import apart, lacking
@@ -80,9 +80,9 @@ def run_tables(
         yield from (grid for grid in paper_tables if grid.title)
     elif any(game.payoff_of for game in games):
         yield _payoffs(games)
-    for game in games:
-        if rows := shown_beside(game.measures):
-            yield brief_table(game.label, rows)
+    beside = {game.label: rows for game in games if (rows := shown_beside(game.measures))}
+    for number, (label, rows) in enumerate(beside.items(), start=1):
+        yield brief_table(label, rows, NOTE if number == len(beside) else "")
 
 
 def _payoffs(games: Sequence[GameResult]) -> ResultTable:

@@ -26,14 +26,14 @@ Chosen = tuple[int, float]  # a division to ask for, and the least worth that is
 
 
 class Situation(NamedTuple):
-    """What a seat knows when it moves; `index` is that of the scenario for who knows all of it."""
+    """What a seat knows when it moves; `scenario` is its place, for who knows all of it."""
 
     game: Any
     seat: int
     counts: tuple[int, ...]
     values: tuple[int, ...]
     made: int  # moves
-    index: int
+    scenario: int
 
 
 def columns(view: View, name: str) -> Array:
@@ -99,7 +99,7 @@ def conceder(step: int, view: View, noise: Noise) -> Array:
 
 def full_information(now: Situation) -> Chosen:
     """Ask for the own part of the division with the largest product of both seats' scores."""
-    scenario = theory.rows_of(now.game, now.index)
+    scenario = theory.rows_of(now.game, now.scenario)
     found = theory.divisions_of(scenario)
     taken = found.taken[:, found.nash]
     mine = np.array(now.counts) - taken if now.seat else taken
@@ -112,7 +112,7 @@ def rational(now: Situation) -> Chosen:
         return fair(now)
     if game.at_once or game.open_end:
         return full_information(now)
-    move = theory.plan(game, now.index)[min(now.made, game.moves - 1)]
+    move = theory.plan(game, now.scenario)[min(now.made, game.moves - 1)]
     return move.code, float(move.payoffs[0] / game.discount ** max(0, now.made - 1))
 
 

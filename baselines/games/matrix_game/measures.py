@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.baselines.games.matrix_game.repeated_dilemma import Dilemma
 from llm_games.baselines.games.matrix_game.theory import distance, played_in
 from llm_games.baselines.play_measures import SHARE, PlayMeasure, own_moves
 from llm_games.baselines.regret import Steps
+from llm_games.baselines.repeated_dilemma import Dilemma
 from llm_games.baselines.strategy_mixtures import StrategyMixture, strategy_mixture
 from llm_games.errors import BadParameter
 
@@ -55,8 +55,10 @@ def _actions(game: Any) -> Mapping[str, PlayMeasure]:
 
 
 def _is_dilemma(game: Any) -> bool:
+    if game.actions != (2, 2) or game.by_count is not None:
+        return False  # a large table is not worth its fractions
     try:
-        Dilemma.of(game)
+        Dilemma.of(game.given.exact)
     except BadParameter:
         return False
     return True

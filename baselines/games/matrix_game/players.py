@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.games.matrix_game import theory
-from llm_games.baselines.games.matrix_game.memory_one import EXTORTION, Memory, generous
-from llm_games.baselines.games.matrix_game.repeated_dilemma import Dilemma
 from llm_games.baselines.logit_equilibria import logit_equilibrium
+from llm_games.baselines.memory_one import EXTORTION, Memory, generous
+from llm_games.baselines.repeated_dilemma import Dilemma
 from llm_games.baselines.rules import Kind, Players, Rule, cannot_play, pick, shape, whole
 from llm_games.errors import BadParameter
 from llm_games.facts import ratio_of
@@ -99,7 +99,7 @@ def generous_tit_for_tat(*given: Any) -> Array:
     """Take a view and noise, perhaps after a chance to forgive; else it is the most that holds."""
     *chance, view, noise = given
     share = chance[0] if chance else None
-    share = Dilemma.of(view.game).generosity if share is None else share
+    share = Dilemma.of(view.game.given.exact).generosity if share is None else share
     return memory_one(generous(share), view, noise)
 
 

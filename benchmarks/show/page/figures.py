@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from llm_games.baselines.play_measures import play_measures
 from llm_games.baselines.regret import has_deviation
 from llm_games.benchmarks.judge.intervals import T
 from llm_games.benchmarks.judge.means import POSITIVE, SHARE, Ends
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 def moves(game: RecordedGame, all_of_them: bool = True) -> list[Sketch]:
     """Figures of a game that has been played, or only those of its moves."""
     special: list[tuple[str, Draw]] = [plot for paper in papers() for plot in paper.drawn(game)]
-    draws = special or [("Moves", _moves)]
+    # Moves in turn are of several kinds, which the measures of play tell apart.
+    described = game.rules.turns and play_measures(game.rules)
+    draws = special or [("Moves", _moves)] * (not described)
     if len(game.players) > 1 and action(game.name):
         draws.insert(1, ("By player", _by_player))
     if all_of_them:

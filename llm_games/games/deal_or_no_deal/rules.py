@@ -164,7 +164,7 @@ class DealOrNoDeal(Rulebook):
         return self.moves_now(state) & ~state.over
 
     def mask(self, state: DealOrNoDealState, seats: Any = None) -> Array:
-        fits = self.scenarios.fits[self.scenarios.everything.take(state.scenario)]
+        fits = self.scenarios.fits.take(self.scenarios.everything.take(state.scenario), axis=0)
         offered = np.asarray(state.standing > NONE)[..., None]
         legal = np.concatenate([fits, offered], axis=-1)
         asked = self.asked(state) if seats is None else of_seats(self.asked(state), seats)

@@ -47,6 +47,10 @@ class Payoffs:
     def units(self) -> Array:
         return np.array(self.numbers, np.int64).reshape(self.shape)
 
+    @cached_property
+    def exact(self) -> Array:
+        return np.vectorize(self.value, otypes=[object])(self.units)
+
     def value(self, units: Any) -> Fraction:
         return Fraction(int(units), self.unit)
 

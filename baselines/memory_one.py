@@ -1,6 +1,7 @@
 """Two players who remember one round, repeated with a probability: exact payoffs and replies.
 
 A rule is five chances to play action 0, C: at first, and after CC, CD, DC, DD, own action first.
+Payoffs are a table ``(2, 2, 2)`` of exact numbers: of both players, by both actions.
 Nowak and Sigmund 1993; Press and Dyson, PNAS 109, 2012.
 """
 
@@ -9,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from llm_games.errors import BadParameter
-from llm_games.games.matrix_game.rules import MatrixGame
+from llm_games.rulebook import Array
 
 MIRRORED = (0, 2, 1, 3)  # CC, CD, DC, DD as the other one sees them
 
@@ -45,17 +48,15 @@ def generous(chance: Fraction) -> Memory:
     return TIT_FOR_TAT._replace(cd=chance, dd=chance)
 
 
-def payoffs_of(game: MatrixGame) -> tuple[list[Fraction], list[Fraction]]:
+def _by_outcome(paid: Array) -> list[list[Any]]:
     """Return both players' payoffs after CC, CD, DC, DD as the first one sees them."""
-    if game.actions != (2, 2) or game.by_count is not None:
+    if np.shape(paid) != (2, 2, 2):
         raise BadParameter("memory-one rules are for two players of two actions")
-    both = ([game.given.value(units) for units in seat.ravel()] for seat in game.given.units)
-    own, other = both
-    return own, other
+    return np.reshape(paid, (2, 4)).tolist()
 
 
 def pair_payoffs(
-    game: MatrixGame, own: Memory, other: Memory, continuation: Fraction
+    paid: Array, own: Memory, other: Memory, continuation: Fraction
 ) -> tuple[Fraction, Fraction]:
     """Return the mean payoffs of a round, exact, of two rules without noise."""
     begun = _outcomes(own.first, other.first)
@@ -67,7 +68,7 @@ def pair_payoffs(
         for i in range(4)
     ]
     share = solved(rows)
-    one, two = payoffs_of(game)
+    one, two = _by_outcome(paid)
     return _dot(share, one), _dot(share, two)
 
 
@@ -97,18 +98,18 @@ def deterministic() -> list[Memory]:
     return [Memory.of(chances) for chances in product((1, 0), repeat=5)]
 
 
-def best_reply(game: MatrixGame, other: Memory, continuation: Fraction) -> tuple[Memory, Fraction]:
+def best_reply(paid: Array, other: Memory, continuation: Fraction) -> tuple[Memory, Fraction]:
     """Return the first deterministic rule that is best against a rule, and its mean payoff."""
-    paid = [(rule, pair_payoffs(game, rule, other, continuation)[0]) for rule in deterministic()]
-    return max(paid, key=lambda pair: pair[1])
+    each = [(rule, pair_payoffs(paid, rule, other, continuation)[0]) for rule in deterministic()]
+    return max(each, key=lambda pair: pair[1])
 
 
-def subgame_perfect(game: MatrixGame, continuation: Fraction) -> list[Memory]:
+def subgame_perfect(paid: Array, continuation: Fraction) -> list[Memory]:
     """Return the deterministic rules of which no single deviation pays, after any round.
 
     The game must be the same for both; the first round is that of CC, which decides nothing.
     """
-    own, _ = payoffs_of(game)
+    own, _ = _by_outcome(paid)
     found = []
     for moves in product((1, 0), repeat=4):
         rule = Memory.of((1, *moves))

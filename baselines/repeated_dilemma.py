@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from llm_games.baselines.payoff_tables import best_replies
 from llm_games.errors import BadParameter
-from llm_games.games.matrix_game.rules import MatrixGame
+from llm_games.rulebook import Array
 
 
 class Dilemma(NamedTuple):
@@ -24,13 +26,12 @@ class Dilemma(NamedTuple):
     sucker: Fraction
 
     @classmethod
-    def of(cls, game: MatrixGame) -> Dilemma:
-        """Return that of a game; BadParameter if it is none."""
-        if game.actions == (2, 2) and game.by_count is None and game.given.alike:
-            (reward, sucker), (temptation, punishment) = game.given.units[0].tolist()
+    def of(cls, paid: Array) -> Dilemma:
+        """Return that of a table of exact payoffs, ``(2, 2, 2)``; BadParameter if it is none."""
+        if np.shape(paid) == (2, 2, 2) and np.array_equal(paid[0], paid[1].T):
+            (reward, sucker), (temptation, punishment) = paid[0].tolist()
             if temptation > reward > punishment > sucker:
-                values = temptation, reward, punishment, sucker
-                return cls(*(game.given.value(value) for value in values))
+                return cls(temptation, reward, punishment, sucker)
         raise BadParameter(
             "this is for a prisoner's dilemma: two players alike with two actions, for whom action "
             "1 alone is best, then both 0, both 1, and 0 alone"
@@ -73,19 +74,21 @@ class Dilemma(NamedTuple):
         return min(1 - (t - r) / (r - s), (r - p) / (t - p))
 
 
-def held_from(game: MatrixGame, outcome: Sequence[int], stage: Sequence[int]) -> Fraction | None:
+def held_from(paid: Array, outcome: Sequence[int], stage: Sequence[int]) -> Fraction | None:
     """Return the continuation from which an outcome is held by reverting to a pure equilibrium.
+
+    `paid` are exact payoffs, ``(players, *actions)``.
 
     None where no continuation below 1 does: somebody gains by leaving and loses nothing afterwards.
     """
-    units, cell, other = game.given.units, tuple(outcome), tuple(stage)
+    cell, other = tuple(outcome), tuple(stage)
     here: Any = (slice(None), *other)
-    if not best_replies(units)[here].all():
+    if not best_replies(paid)[here].all():
         raise BadParameter(f"stage must be a pure equilibrium of a round, got {other}")
     needed = Fraction(0)
-    for seat, payoffs in enumerate(units):
-        best = int(payoffs.max(axis=seat)[cell[:seat] + cell[seat + 1 :]])
-        gain, loss = best - int(payoffs[cell]), best - int(payoffs[other])
+    for seat, payoffs in enumerate(paid):
+        best = payoffs.max(axis=seat)[cell[:seat] + cell[seat + 1 :]]
+        gain, loss = best - payoffs[cell], best - payoffs[other]
         if gain and gain >= loss:
             return None
         needed = max(needed, Fraction(gain, loss) if gain else Fraction(0))
