@@ -30,7 +30,7 @@ NUMPY_PLAYS = {
     "water_allocation": {"cooperative"},
 }
 """Players whose rules do not trace: most sort, or look up, as stand-ins do not."""
-NO_LOOP = {"emergency_evacuation", "pirate_game"}  # too many people; plans
+NO_LOOP = {"emergency_evacuation", "pirate_game"}  # too many people, who walk in rows; plans
 
 
 def players_of(game):

@@ -95,8 +95,8 @@ def test_a_table_of_numbers_is_equal_to_numpys(name, settings):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("name", "settings"), TABLES)
-def test_two_thousand_games_are_equal(name, settings):
-    play_both(*both(name, settings), games=2000)
+def test_two_thousand_games_are_equal(name, settings, night):
+    play_both(*both(name, settings), games=night(20, 2000))
 
 
 def test_rules_are_traced_once_it_pays():
