@@ -601,4 +601,4 @@ def test_every_game_is_played_with_speakers(name):
 
     silent, talking = played(4), played(12, talk={"turns": 1, "speakers": [0, 1]})
     assert talking[: len(silent)] == silent[: len(talking)]
-    assert len(talking) > 1
+    assert len(talking) > (rulebook(name).length() != 1)
