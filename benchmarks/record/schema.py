@@ -37,12 +37,12 @@ def _plain(value: Any) -> Any:
 
 
 _encode = json.JSONEncoder(default=_plain).encode
-_scanned = json.JSONDecoder().scan_once
+_decoder: Any = json.JSONDecoder()
 
 
 def _decode(text: str) -> Any:
     try:
-        value, end = _scanned(text, 0)  # what `_encode` writes has no blanks around it
+        value, end = _decoder.scan_once(text, 0)  # what `_encode` writes has no blanks around it
     except (StopIteration, TypeError):
         end = None
     return value if end == len(text) else json.loads(text)
