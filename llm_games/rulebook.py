@@ -491,6 +491,8 @@ class Rulebook(ABC):
 
     def effective(self, record: Mapping[str, Array]) -> Array:
         """Return recorded actions, `MISSING` where they are `unplayed`."""
+        if type(self).unplayed is Rulebook.unplayed:
+            return np.asarray(record["actions"])
         return np.where(self.unplayed(record), MISSING, record["actions"])
 
     def step(self, state: Any, actions: Array) -> tuple[Any, Outcome]:

@@ -1,6 +1,7 @@
 """Speed figures."""
 
 import random
+import subprocess
 
 import pytest
 
@@ -50,3 +51,11 @@ def test_a_work_is_done_by_workers_in_processes_of_their_own():
     for version in versions:
         version.close()
         assert version.process.returncode == 0
+
+
+def test_a_clone_without_the_last_release_is_no_green_gate(tmp_path, monkeypatch):
+    clone = ["git", "clone", "-q", "--depth=1", f"file://{gate.ROOT}", str(tmp_path / "shallow")]
+    subprocess.run(clone, check=True)
+    monkeypatch.setattr(gate, "ROOT", tmp_path / "shallow")
+    with pytest.raises(SystemExit, match="unshallow"):
+        gate.last_release(str(tmp_path))

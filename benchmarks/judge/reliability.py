@@ -157,6 +157,7 @@ def _split(
 
 
 def _payoffs(game: RecordedGame, edition: str) -> Array:
+    _scores(game, edition)  # with which all else that is told of an episode is read at once
     return np.array([episode.earned for episode in game.done])
 
 

@@ -269,7 +269,7 @@ def as_csv(rows: Iterable[Mapping[str, Any]], columns: Collection[str] = ()) -> 
     lines = iter(rows)
     out = io.TextIOWrapper(io.BytesIO(), "utf-8", "replace", newline="")
     for first in lines:
-        writer = csv.DictWriter(out, list(columns or first), lineterminator="\n")
+        writer = csv.DictWriter(out, list(columns or first), "", "ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerow(first)
         writer.writerows(lines)

@@ -130,7 +130,8 @@ class Records:
         return dict(self._rows(query))
 
     def steps(self, episode: int) -> list[schema.StepRow]:
-        thin_steps = self._read(schema.StepRow, "WHERE episode = ?", episode)
+        alike = dict.fromkeys(("asked", "finished"), cache(json.loads))
+        thin_steps = self._read(schema.StepRow, "WHERE episode = ?", episode, loads=alike)
         try:
             return [row.full() for row in thin_steps]
         except (ValueError, TypeError, LookupError, StopIteration):
@@ -176,7 +177,7 @@ class Records:
         names = ", ".join(name if name in there else of_older[name] for name in Call._fields)
         query = f"SELECT {names} FROM attempts WHERE episode = ? ORDER BY step, seat, number"
         calls = list(map(Call._make, self._rows(query, episode)))
-        kinds = {tuple(map(type, call)) for call in calls}
+        kinds = {*zip(*(map(type, column) for column in zip(*calls, strict=True)), strict=True)}
         if not kinds <= self._fitting or any(call.left_out for call in calls):
             self.attempts(episode)  # which checks them
             self._fitting |= kinds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
@@ -49,7 +49,7 @@ class Tally:
 
     decisions: int = 0
     filled: int = 0
-    read: dict[str, Counter[str]] = field(default_factory=dict)
+    read: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     lenient: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     tokens_in: int = 0
@@ -72,7 +72,7 @@ class Tally:
         return {kind: outcomes for kind, outcomes in self.read.items() if kind != "move"}
 
     def asked(self, call: Call) -> None:
-        self.read.setdefault(call.kind, Counter())[call.outcome or "unread"] += 1
+        self.read[call.kind][call.outcome or "unread"] += 1
         if call.leniencies:
             self.lenient.update(call.leniencies.split(", "))
         if call.left_out:
@@ -84,7 +84,7 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         for kind, outcomes in other.read.items():
-            self.read.setdefault(kind, Counter()).update(outcomes)
+            self.read[kind].update(outcomes)
         self.lenient.update(other.lenient)
         self.left_out.update(other.left_out)
         for name in ("decisions", "filled", "tokens_in", "tokens_out", "latencies"):
@@ -124,6 +124,7 @@ class EpisodeCache:
     def __init__(self, file: Records) -> None:
         self.file, self.lengths, self.room = file, file.lengths(), KEPT
         self.episodes: dict[int, RecordedEpisode] = {}
+        self.numbers: dict[tuple[str, int], Array] = {}  # few of each episode: kept of all
         self.rules: dict[str, Any] = {}
         self.planned = {game.get("label"): game for game in file.config.get("games", [])}
 
@@ -189,11 +190,14 @@ class RecordedEpisode:
     @cached_property
     def records(self) -> list[dict[str, Any]]:
         """What happened, but for talk: ``actions`` as they counted, ``answers`` as given."""
-        rules, records = self.rules, [step.record for step in self.steps]
-        return [
-            record | {"actions": rules.effective(record).tolist(), "answers": record["actions"]}
-            for record in records
-        ]
+        told = zip((step.record for step in self.steps), self.actions.tolist(), strict=True)
+        return [record | {"actions": it, "answers": record["actions"]} for record, it in told]
+
+    @property
+    def actions(self) -> Array:
+        """Actions as they counted, ``(steps, players)``."""
+        effective = self.rules.effective
+        return self._once("actions", lambda: np.array([effective(s.record) for s in self.steps]))
 
     @cached_property
     def rewards(self) -> Array:
@@ -210,7 +214,7 @@ class RecordedEpisode:
     @property
     def earned(self) -> Array:
         """Payoffs of the episode by seat, float64 ``(players,)``; of a branch from its point on."""
-        return np.asarray(self.rewards[self.before :].sum(axis=0))
+        return self._once("earned", lambda: self.rewards[self.before :].sum(axis=0))
 
     @property
     def payoffs(self) -> Array:
@@ -254,9 +258,14 @@ class RecordedEpisode:
 
     def regret(self) -> Array:
         """What seats could have gained in hindsight, float64 ``(players, steps)``, or NaN."""
-        return self._regret
+        return self._once("regret", self._regret)
 
-    @cached_property
+    def _once(self, name: str, work_out: Callable[[], Array]) -> Array:
+        numbers, key = self.shelf.numbers, (name, self.row.id)
+        if key not in numbers:
+            numbers[key] = work_out()
+        return numbers[key]
+
     def _regret(self) -> Array:
         try:
             regret = deviation(self.rules, self.stacked()).regret
@@ -412,12 +421,12 @@ def read(file: Records, edition: str, only: Collection[str] = ()) -> Run:
         for episode in game.episodes:
             total, of = episode.tallies()
             game.tallies[episode.row.id] = total
-            for tally in (game.did, whole):
-                tally.add(total)
+            game.did.add(total)
             for name, did in of.items():
                 players[name].did.add(did)
             if episode.row.id in drawn:
                 game.filled = max(game.filled, filled_in(total.filled, total.decisions))
+        whole.add(game.did)
     return Run(file, recorded_games, players, edition, whole)
 
 

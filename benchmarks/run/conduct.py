@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import gc
 import math
 import signal
 import threading
@@ -29,6 +28,7 @@ from llm_games.benchmarks.record import schema
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.record.editions import maker
+from llm_games.benchmarks.record.garbage import few_searches
 from llm_games.benchmarks.record.lock import BEAT
 from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow
 from llm_games.benchmarks.record.store import Store, plain_action, timestamp
@@ -62,9 +62,6 @@ from llm_games.wrappers.play import play_table
 from llm_games.wrappers.policy import Decision, Policy
 from llm_games.wrappers.seats import DecisionPlace, Episode, Step, plain
 from llm_games.wrappers.together import ending, first, waited
-
-NEW_OBJECTS = 10_000
-"""Between two searches for garbage; Python's 700 are every 40 ms at 320 answers a second."""
 
 PROMPT = 0.5  # seconds within which a run that goes on sees that it shall stop
 
@@ -206,22 +203,6 @@ def play_run(
 
     with few_searches():
         _anywhere(main(), calls)
-
-
-@contextmanager
-def few_searches() -> Iterator[None]:
-    """Have Python search for cyclic garbage rarely, and not in what is there (packages and so on).
-
-    A search halts all tables at once.
-    """
-    thresholds = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(NEW_OBJECTS)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()
 
 
 async def closed(policies: Mapping[str, Policy]) -> None:

@@ -11,7 +11,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from llm_games.benchmarks.record.checked_table import ConfigError
-from llm_games.benchmarks.run.conduct import Conductor, RunConduct, few_searches
+from llm_games.benchmarks.record.garbage import few_searches
+from llm_games.benchmarks.run.conduct import Conductor, RunConduct
 from llm_games.benchmarks.run.plan import RunPlan
 from llm_games.benchmarks.run.workers import (
     BEAT,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llm_games.benchmarks.judge.beside_people import NOTE, brief_table, shown_beside
 from llm_games.benchmarks.judge.branch_outcomes import SeatOutcome
@@ -18,14 +18,18 @@ from llm_games.benchmarks.judge.results import GameResult, Series
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.run_settings import run_settings
 from llm_games.benchmarks.record.spending import unsure
-from llm_games.benchmarks.run.estimate import Estimate, added, fits
 from llm_games.wrappers.clients.budget import Budget, Usage
 from llm_games.wrappers.clients.cache import Cached
+
+if TYPE_CHECKING:
+    from llm_games.benchmarks.run.estimate import Estimate
 
 LONGEST = 400  # characters of a setting that are shown
 
 
 def estimate_table(rows: Sequence[Estimate]) -> ResultTable:
+    from llm_games.benchmarks.run.estimate import added
+
     heads = columns("game", "episodes, decisions, calls, in a row", ",")
     heads |= columns("", "tokens in, tokens out", ">")
     if priced := any(row.priced for row in rows):
@@ -59,6 +63,8 @@ def about(value: Any) -> str:
 
 def budget_lines(budget: Budget, rows: Sequence[Estimate]) -> Iterator[str]:
     answers = {"yes": "enough", "no": "too little", "perhaps": "perhaps enough"}
+    from llm_games.benchmarks.run.estimate import fits  # plays, as no report does
+
     for name, check in fits(budget, rows):
         needs, answer = _range(check["low"], check["high"]), answers[check["fits"]]
         yield f"budget, {name} = {check['limit']:,}: {answer} for {needs}"

@@ -73,7 +73,7 @@ def _divide_dollar(axes: Axes, game: RecordedGame) -> str:
 
 def _public_goods(axes: Axes, game: RecordedGame) -> str:
     rules, ends = game.rules, moved(game.rules)
-    means = _per_round(game, lambda r: sum(r["actions"]) / rules.players)
+    means = [(e.actions.sum(axis=1) / rules.players).tolist() for e in game.played]
     paths(axes, means, "mean contribution", ends)
     if rules.ratio != rules.players:
         best = 0 if rules.ratio < rules.players else rules.tokens

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from llm_games.benchmarks.record.garbage import few_searches
 from llm_games.benchmarks.record.plain_text import harmless_streams, speak_plainly
 from llm_games.benchmarks.show.cli import (
     analyse,
@@ -120,7 +121,7 @@ for _name, (_app, _help) in GROUPS.items():
 def main() -> None:
     """Run the command line; what a user can cause ends with one message and exit code 2."""
     speak_plainly(sys.stdin, sys.stdout, sys.stderr)
-    with harmless_streams():
+    with harmless_streams(), few_searches():
         _command_line()
 
 

@@ -91,10 +91,10 @@ def _rounds(run: Run) -> Iterator[Row]:
     for game in run.games:
         for e in game.played if action(game.name) else ():
             for name in game.players:
+                row = {"label": game.label, "episode": e.row.number, "round": 0}
+                row |= {"player": name, "what": action(game.name)}
                 for number, mean in enumerate(seats_mean(e, e.of(name)), start=1):
-                    row = {"label": game.label, "episode": e.row.number, "round": number}
-                    row |= {"player": name, "what": action(game.name)}
-                    yield row | {"value": None if np.isnan(mean) else mean}
+                    yield row | {"round": number, "value": None if math.isnan(mean) else mean}
 
 
 def _calls(run: Run) -> Iterator[Row]:

@@ -171,6 +171,6 @@ def _by_player(axes: Axes, game: RecordedGame) -> str:
 def seats_mean(episode: RecordedEpisode, seats: Sequence[int]) -> list[float]:
     """Mean `paper.action` of these seats by round, NaN where none of them acted."""
     unit = getattr(episode.rules, "unit", 1)
-    moves = ([r["actions"][seat] for seat in seats] for r in episode.records)
-    choices = ([move for move in moved if move != MISSING] for moved in moves)
+    rounds = episode.actions[:, seats].tolist() if len(episode.actions) else ()
+    choices = ([move for move in moves if move != MISSING] for moves in rounds)
     return [sum(moved) / len(moved) / unit if moved else np.nan for moved in choices]

@@ -39,6 +39,8 @@ from typing import Any
 
 PAIRS, SECONDS, LEAST = 7, 0.4, 0.9
 """Pairs of a group, CPU seconds of the older version's part of a pair, and the goal."""
+NEAR, MOST = 0.05, 28
+"""A figure this near the goal is not told from noise: up to so many pairs are made."""
 ROUNDS = 20  # of an episode
 REPLY = '{"tokens_contributed": 5}'
 ROOT = Path(__file__).resolve().parents[3]
@@ -267,8 +269,10 @@ def ratio(new: Any, old: Any, group: str, beside: str = "", pairs: int = PAIRS) 
     if not beside:
         once[new] = once[old]
     times = {version: max(1, round(SECONDS / seconds)) for version, seconds in once.items()}
-    for number in range(pairs):
-        order = (new, old) if number % 2 else (old, new)
+    while len(ratios) < pairs or (
+        abs(statistics.median(ratios) - LEAST) < NEAR and len(ratios) < MOST // PAIRS * pairs
+    ):
+        order = (new, old) if len(ratios) % 2 else (old, new)
         spent = {version: version.seconds(works[version], times[version]) for version in order}
         ratios.append(spent[old] / times[old] / (spent[new] / times[new]))
     return statistics.median(ratios)
@@ -305,14 +309,16 @@ def serve() -> str:
 
 
 def last_release(folder: str) -> Path:
-    """Check the last release out of git: its tag, or the commit that gave it its number."""
+    """Check the release before this commit out of git: its tag, or what gave it its number."""
 
     def git(*words: str) -> str:
         done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
         return done.stdout.strip()
 
-    release = git("describe", "--tags", "--abbrev=0", "--match", "v*")
-    release = release or git("log", "-1", "--format=%H", "--", "llm_games/version.py")
+    if git("rev-parse", "--is-shallow-repository") != "false":  # where each file is the last one's
+        raise SystemExit("the last release is not in this clone: git fetch --unshallow, or OLDER")
+    release = git("describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^")
+    release = release or git("log", "-1", "--format=%H", "HEAD^", "--", "llm_games/version.py")
     archive = subprocess.run(["git", "archive", release], cwd=ROOT, capture_output=True, check=True)
     subprocess.run(["tar", "x", "-C", folder], input=archive.stdout, check=True)
     return Path(folder)
@@ -321,7 +327,6 @@ def last_release(folder: str) -> Path:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("older", nargs="?", type=Path)
-    parser.add_argument("--least", type=float, default=LEAST)
     parser.add_argument("--groups", nargs="+", choices=GROUPS, default=list(GROUPS))
     parser.add_argument("--peers", action="store_true", help="measure beside other libraries too")
     parser.add_argument(
@@ -345,11 +350,9 @@ def main() -> int:
         slow = False
         for group in arguments.groups:
             figure = ratio(new, old, group)
-            slow |= (is_slow := figure < arguments.least)
+            slow |= (is_slow := figure < LEAST)
             mark = "  slower" * is_slow
-            print(
-                f"{group:26} {'':26} {arguments.least:6.2f} {'':9} {figure:24.2f}{mark}", flush=True
-            )
+            print(f"{group:26} {'':26} {LEAST:6.2f} {'':9} {figure:24.2f}{mark}", flush=True)
         for group, name, goal in PEERS if arguments.peers else ():
             figures = ratio(new, peer, group, name), ratio(new, old, group)
             print(
