@@ -179,7 +179,7 @@ class Windows:
 
 def options_of(options: Any) -> Mapping[str, Any]:
     """Check the options of a reset; BadParameter if they are no mapping."""
-    if not isinstance(options, Mapping | None):
+    if not isinstance(options, (dict, type(None), Mapping)):
         raise BadParameter(f'options must be such as {{"chance": {{...}}}}, got {options!r}')
     return options or {}
 
