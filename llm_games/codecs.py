@@ -20,7 +20,7 @@ from gymnasium.vector.utils import create_shared_memory
 from llm_games.arrays import Array, any_true, array_of, tall
 from llm_games.errors import BadParameter, IllegalAction
 from llm_games.facts import check_choice
-from llm_games.questions import MISSING, Action, Question, Shares
+from llm_games.questions import MISSING, Action, Shares
 from llm_games.replies import read_reply
 from llm_games.rulebook import Rulebook, actions_of
 from llm_games.talk import Talking
@@ -595,8 +595,9 @@ class FreeText(Codec):
             return MISSING
         if not isinstance(action, str):
             raise self.refuse(action)
-        self.reading, move = self._read(view, question, action, ())
-        return move
+        reply = read_reply(action, question)
+        self.reading = {"outcome": reply.outcome, "why": reply.why}
+        return reply.action if reply.outcome == "valid" or not self._again(view, ()) else None
 
     def first(self, view: View) -> str:
         return ""
@@ -608,19 +609,14 @@ class FreeText(Codec):
         assert view.question is not None
         return view.question.reply(move)[:LONGEST_TEXT]
 
-    def _read(
-        self, view: View, question: Question, text: str, table: Any
-    ) -> tuple[dict[str, Any], Action | None]:
-        """Return how a reply was read, and the move; None if it is asked for again."""
-        reply = read_reply(text, question)
-        reading = {"outcome": reply.outcome, "why": reply.why}
-        if reply.outcome != "valid":
-            repeats = self._repeats.get(table, 0)
-            # The talk has its own number of reasks.
-            if repeats < (view.game.talk.reasks if view.sight.talking else self.reask):
-                self._repeats[table] = repeats + 1
-                return reading, None
-        return reading, reply.action
+    def _again(self, view: View, table: Any) -> bool:
+        """Return whether a bad reply is asked for again, and count that."""
+        repeats = self._repeats.get(table, 0)
+        # The talk has its own number of reasks.
+        if repeats >= (view.game.talk.reasks if view.sight.talking else self.reask):
+            return False
+        self._repeats[table] = repeats + 1
+        return True
 
     def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
         is_list = isinstance(actions, list | tuple | np.ndarray)
@@ -636,8 +632,10 @@ class FreeText(Codec):
         for table, seat_view in views.items():
             move: Action | None = MISSING
             if actions[table] is not None and seat_view.question is not None:
-                reply = seat_view.question, actions[table]
-                self.reading[table], move = self._read(seat_view, *reply, table)
+                reply = read_reply(actions[table], seat_view.question)
+                self.reading[table] = {"outcome": reply.outcome, "why": reply.why}
+                asks_again = reply.outcome != "valid" and self._again(seat_view, table)
+                move = None if asks_again else reply.action
             if move is None:
                 whole[table] = False
             elif plans and not isinstance(seat_view.question, Shares):

@@ -179,7 +179,7 @@ class Windows:
 
 def options_of(options: Any) -> Mapping[str, Any]:
     """Check the options of a reset; BadParameter if they are no mapping."""
-    if not isinstance(options, Mapping | None):
+    if not isinstance(options, (dict, type(None), Mapping)):
         raise BadParameter(f'options must be such as {{"chance": {{...}}}}, got {options!r}')
     return options or {}
 
@@ -426,11 +426,8 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
             if names[seat] not in actions:
                 raise IllegalAction(f"{names[seat]} has to move, but there is no action for it")
         self._waiting = [s for s in self._waiting if not self._take(s, actions[names[s]])]
-        if self._waiting:
-            none = np.zeros(len(names))
-            outcome = Outcome(none, none > 0, broke=none > 0)
-        else:
-            outcome = self._play()
+        none = np.zeros(len(names))
+        outcome = Outcome(none, none > 0, broke=none > 0) if self._waiting else self._play()
         payoffs, done = outcome.rewards.tolist(), outcome.finished.tolist()
         seats = self.windows.seats
         rewards, finished = {a: payoffs[seats[a]] for a in live}, {a: done[seats[a]] for a in live}

@@ -248,9 +248,9 @@ def within(noise: Noise, draw: Callable[[Noise], Array], low: Any, high: Any) ->
 # -- checks of values -----------------------------------------------------------------------------
 def check_integer(name: str, value: Any, low: int, high: int | None = None) -> None:
     """Raise BadParameter unless `value` is an integer in ``low..high``."""
-    allowed = f"an integer of at least {low}" + ("" if high is None else f" and at most {high}")
-    ok = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    ok = isinstance(value, (int, numbers.Integral)) and not isinstance(value, bool)
     if not ok or value < low or (high is not None and value > high):
+        allowed = f"an integer of at least {low}" + ("" if high is None else f" and at most {high}")
         raise BadParameter(f"{name} must be {allowed}, got {value!r}")
 
 

@@ -337,7 +337,7 @@ class Rulebook(ABC):
     def chance(self, noise: Noise, given: Mapping[str, Any] | None = None) -> dict[str, Array]:
         """Draw by name what chance decides, ``(..., *batch)``; `fixed_chance` replaces draws."""
         draws, given = ({draw.name: draw for draw in self.draws()}, {} if given is None else given)
-        if not isinstance(given, Mapping):
+        if not isinstance(given, (dict, Mapping)):
             raise BadParameter(f"chance must be given by name, {{name: values}}, got {given!r}")
         for name in given:
             if name not in draws:

@@ -37,7 +37,7 @@ class PlayedRecord(Later):
     def __init__(self, rules: ScalarRules, *due: list[Any]) -> None:
         self._rules, self._due = rules, due
 
-    _of = property(lambda record: record._rules.recorded)
+    _of: Any = property(lambda record: record._rules.recorded)
 
     @cached_property
     def _parts(self) -> dict[str, Any]:
