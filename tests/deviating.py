@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
+from math import lcm
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -165,6 +166,21 @@ def _worths(game, most):
     }, likely / likely.sum()
 
 
+def _slips(game, most):
+    """Return all that moves, or what is seen of them, can become; nothing where nothing slips."""
+    if not game.noise:
+        return {}, np.ones(1)
+    shifts = range(lcm(*(count - 1 for count in game.actions)))
+    places = (game.rounds, *(game.players,) * (1 + game.sees_wrong))
+    each, count = [*product((0, game.noise.numerator), shifts)], int(np.prod(places))
+    if len(each) ** count > most:
+        return None
+    rows = np.array([*product(each, repeat=count)], np.int64).transpose(2, 1, 0)
+    slip, shift = rows.reshape(2, *places, -1)
+    often = np.where(rows[0] == 0, float(game.noise), 1 - float(game.noise)) / len(shifts)
+    return {"slip": slip, "shift": shift}, often.prod(axis=0)
+
+
 MIXES: dict[str, Callable] = {
     "el_farol_bar": _bar,
     "matrix_game": _actions,
@@ -178,6 +194,7 @@ DEALS: dict[str, Callable] = {
     "water_allocation": _waters,
     "budget_auction": _valuations,
     "english_auction": _worths,
+    "matrix_game": _slips,
 }
 """All that chance may bring where a room does not say so, as ``theory.deals``."""
 MERGED: dict[str, Callable] = {
@@ -187,6 +204,7 @@ MERGED: dict[str, Callable] = {
 SOME: dict[str, Callable] = {
     "sealed_bid_auction": lambda game: [*range(-3, game.valuation_max + 4), -1000, 1000],
     "budget_auction": lambda game: range(-1, game.bounds()[1] + 2),
+    "deal_or_no_deal": lambda game: range(-1, game.accept + 2),
     "divide_dollar": lambda game: range(-3, game.golds + 4),
     "public_goods": lambda game: range(-3, game.tokens + 4),
     "beauty_contest": lambda game: [

@@ -29,7 +29,7 @@ def cases(game):
     SETTINGS (of other spaces, masks or reports), QUICK (for many episodes), COARSE (with few
     histories), TRUTHS (where a parameter matters), PAID (what changes payoffs), ONES (one of a
     thing). A move: FIXED. Values by parameter: TOLD (each changes the rules as told; TOLD_FROM from
-    other settings), DRAWN for claims, TOO_LARGE those that are never drawn as declared.
+    other settings), DRAWN for claims, KEPT of them at night, TOO_LARGE never drawn as declared.
     BAD_PARAMETERS: refused, with the words. REPLIES: parameters, what the first question (its key
     is REPLY_KEY) is answered, and the action, or the kind of broken rule, also with the action.
     ALIKE: parameters, and the moves of two first rounds that look the same to the first player.

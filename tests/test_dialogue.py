@@ -17,7 +17,7 @@ from fault_server import FaultServer, error, http
 from fault_server import completion as answered
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playing import NAMES, SMALL, each_row
+from playing import NAMES, SMALL, each_row, of_three
 
 from llm_games.baselines.named_tools import tool_named
 from llm_games.baselines.players import make_player, mind_of
@@ -224,8 +224,9 @@ def restarts(game, make):
     return [pair for pair in pairs if not pair[1].startswith(pair[0])], len(pairs)
 
 
-SHORT = {"players": 3, "rounds": 6, "days": 6, "items": "items_5", "window": 3, "max_shots": 6}
+SHORT = {"rounds": 6, "days": 6, "window": 3, "max_shots": 6, "periods": 6}
 """Sizes of games that are played many times."""
+ITEMS = {"english_auction": {"items": "items_5"}}
 REMARKS = {"beauty_contest": "econ_arena", "budget_auction": "econ_arena"}
 REMARKS["water_allocation"] = "alympics"
 LIMITED = {"bertrand_competition": "request", "budget_auction": 0}
@@ -235,6 +236,7 @@ LIMITED = {"bertrand_competition": "request", "budget_auction": 0}
 def short(name, **more):
     known = {field.name for field in dataclasses.fields(game_class(name))}
     sizes = {key: value for key, value in SHORT.items() if key in known}
+    sizes |= of_three(name) | ITEMS.get(name, {})
     remarks = {"remarks": REMARKS[name]} if name in REMARKS else {}
     return rulebook(name, **sizes | SMALL[name] | remarks | more)
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from contextlib import suppress
+from functools import partial
 from types import SimpleNamespace
 
 import gymnasium
@@ -95,8 +96,10 @@ def test_pettingzoo_seeds_state_and_rendering(name, more, mode, actions, capsys)
 
 @each_row("name", SIMULTANEOUS)
 def test_pettingzoo_max_cycles(name):
+    more = {"rounds": 20} if llm_games.rules(name).length() == 1 else {}
     module = getattr(llm_games.envs, f"{name}_v0")
-    pt.max_cycles_test(module)
+    makes = {kind: partial(getattr(module, kind), **more) for kind in ("env", "parallel_env")}
+    pt.max_cycles_test(SimpleNamespace(**makes))
 
 
 @pytest.mark.crossing
@@ -282,7 +285,7 @@ def test_an_illegal_action_in_the_space():
     ("settings", "error", "message"),
     [
         ({"name": "public_good"}, UnknownName, "did you mean 'public_goods'"),
-        ({"name": "chess"}, UnknownName, "known: battle_royale"),
+        ({"name": "chess"}, UnknownName, "known: bargaining, battle_royale"),
         ({"player": 3}, UnknownName, "did you mean 'players'"),
         ({"players": 1}, BadParameter, "an integer of at least 2 and at most 100000, got 1"),
         ({"players": 2.0}, BadParameter, "players must be an integer"),

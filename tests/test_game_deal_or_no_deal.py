@@ -241,7 +241,7 @@ def test_the_fair_weigh_all_values_that_fit():
             theory.divisions_of((counts, values, values)).codes.tolist(),
             key=lambda c: (product_of_means(counts, values, fits, taken_of(c, 3).tolist()), -c),
         )
-        assert theory.fair_code(game, counts, values) == best
+        assert theory.fair_code(counts, values) == best
 
 
 @each_row(("value"), ["1-1", "1-5-1", "a-b-c", "accept"])

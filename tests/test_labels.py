@@ -31,7 +31,7 @@ from llm_games.rounds import Rounds
 
 TOLERANCE = 1e-7
 CLEARLY = 0.05
-KEPT = 300  # claims a game has at least at night, where it can be solved
+KEPT = by_game("KEPT", 300)  # claims a game has at least at night, where it can be solved
 DRAWS = 2000  # of all games together at least
 USUAL = 0.5  # how often a parameter is left as it is
 
@@ -175,7 +175,8 @@ def misvalued(game, claim, rng):
 
 def unlike(game, state, moves, outcome, judged, live):
     """Return in words where the regret of a round is not what another legal move had brought."""
-    if not isinstance(game, Rounds) or game.name in LOTS or game.failed_reply == "void_run":
+    void = game.failed_reply == "void_run"
+    if not isinstance(game, Rounds) or game.turns or game.name in LOTS or void:
         return ""
     low, high = game.legal(state)
     if (high - low).max() > 40:
@@ -204,7 +205,7 @@ def test_no_claim_is_refuted_nor_any_regret_below_zero(name, night, record_prope
     draws = claims = weaker = large = 0
     wrong, begun = [], time.monotonic()
     least = night(12, DRAWS // len(NAMES) + 1)
-    kept = 0 if name in FREE else night(3, KEPT)
+    kept = 0 if name in FREE else night(3, KEPT[name])
     while draws < least or claims < kept:
         assert draws < 8 * max(least, kept), f"{claims} claims of {draws} draws"
         game, params = drawn(name, rng)

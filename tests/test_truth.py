@@ -59,7 +59,7 @@ OTHER = {
     "valuation_min": [50],
     "layout": ["hall"],
     "interval": [5],
-    "discount": ["1/3"],
+    "discount": ["1/3", 35],
     "endowment": [(7, 3)],
     "outside": [(3, 4)],
     "breakdown": [(4, 3)],

@@ -1,8 +1,8 @@
 """Players of deal or no deal. Of equal divisions they take the first in order of what is taken."""
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,27 +25,43 @@ from llm_games.view import View
 Chosen = tuple[int, float]  # a division to ask for, and the least worth that is accepted
 
 
+class Situation(NamedTuple):
+    """What a seat knows when it moves; `index` is that of the scenario for who knows all of it."""
+
+    game: Any
+    seat: int
+    counts: tuple[int, ...]
+    values: tuple[int, ...]
+    made: int  # moves
+    index: int
+
+
 def columns(view: View, name: str) -> Array:
     """Return a fact of each kind, ``(kinds, *batch)``."""
     return np.stack([whole(view, f"{name}_{kind}") for kind in range(len(view.game.items))])
 
 
-def by_table(choose: Callable[..., Chosen]) -> Rule:
-    """Return a rule from what is chosen at a table of these counts, own values and moves made."""
+def by_table(choose: Callable[[Situation], Chosen], knows_all: bool = False) -> Rule:
+    """Return a rule from what is chosen in a situation; it is asked once of tables alike."""
 
     def rule(view: View, noise: Noise) -> Array:
+        game, kinds, batch = view.game, len(view.game.items), shape(view)
         counts, values, other = (columns(view, name) for name in ("count", "value", "other"))
-        made = whole(view, "move") - 1
-        offered = (other[0] >= 0) & (not view.game.at_once)
-        worth = np.where(offered, (values * (counts - other)).sum(axis=0), -1)
-        actions = np.zeros(shape(view), np.int64)
-        for place in np.ndindex(shape(view)):
-            at = (slice(None), *place)
-            pair = tuple(counts[at].tolist()), tuple(values[at].tolist())
-            code, least = choose(view, place, *pair, int(np.broadcast_to(made, shape(view))[place]))
-            accepts = worth[place] >= least and offered[place]
-            actions[place] = view.game.accept if accepts else code
-        return actions
+        index = view.sight.state.scenario if knows_all else 0
+        known = np.broadcast_arrays(*counts, *values, whole(view, "move") - 1, index)
+        rows = np.stack(known).reshape(len(known), -1)
+        limits = *(BASE,) * kinds, *(WORTH + 1,) * kinds, game.length() + 1, len(game.table)
+        _, first, place = np.unique(
+            np.ravel_multi_index(tuple(rows), limits), return_index=True, return_inverse=True
+        )
+        chosen = [
+            choose(Situation(game, view.seat, tuple(row[:kinds]), tuple(row[kinds:-2]), *row[-2:]))
+            for row in rows[:, first].T.tolist()
+        ]
+        codes, least = (np.array(part)[place].reshape(batch) for part in zip(*chosen, strict=True))
+        worth = (values * (counts - other)).sum(axis=0)
+        accepts = (other[0] >= 0) & (worth >= least) & (not game.at_once)
+        return np.where(accepts, game.accept, codes)
 
     return partial(seat_by_seat, rule)
 
@@ -54,19 +70,20 @@ def everything_of_value(counts: tuple[int, ...], values: tuple[int, ...]) -> int
     return int(code_of([n if v else 0 for n, v in zip(counts, values, strict=True)]))
 
 
-def greedy(view: View, place: Any, counts: Any, values: Any, made: int) -> Chosen:
-    return everything_of_value(counts, values), 8
+def greedy(now: Situation) -> Chosen:
+    return everything_of_value(now.counts, now.values), 8
 
 
-def fair(view: View, place: Any, counts: Any, values: Any, made: int) -> Chosen:
-    return theory.fair_code(view.game, counts, values), WORTH / 2
+def fair(now: Situation) -> Chosen:
+    return theory.fair_code(now.counts, now.values), WORTH / 2
 
 
-def accepts_all(view: View, place: Any, counts: Any, values: Any, made: int) -> Chosen:
-    return theory.fair_code(view.game, counts, values), 0
+def accepts_all(now: Situation) -> Chosen:
+    return theory.fair_code(now.counts, now.values), 0
 
 
-def conceded(step: int, counts: Any, values: Any, made: int) -> Chosen:
+@lru_cache(maxsize=8192)
+def conceded(step: int, counts: tuple[int, ...], values: tuple[int, ...], made: int) -> Chosen:
     """Ask for the least worth that is enough, and of these leave the most items."""
     least = max(0, WORTH - step * (made // 2))
     found = theory.divisions_of((counts, values, values))
@@ -76,33 +93,32 @@ def conceded(step: int, counts: Any, values: Any, made: int) -> Chosen:
 
 
 def conceder(step: int, view: View, noise: Noise) -> Array:
-    rule = by_table(lambda view, place, *known: conceded(step, *known))
+    rule = by_table(lambda now: conceded(step, now.counts, now.values, now.made))
     return np.asarray(rule(view, noise))
 
 
-def index_of(view: View, place: Any) -> int:
-    return int(np.broadcast_to(view.sight.state.scenario, shape(view))[place])
-
-
-def full_information(view: View, place: Any, counts: Any, values: Any, made: int) -> Chosen:
+def full_information(now: Situation) -> Chosen:
     """Ask for the own part of the division with the largest product of both seats' scores."""
-    _, *both = theory.rows_of(view.game, index_of(view, place))
-    seat = int(view.seat)
-    found = theory.divisions_of((counts, both[0], both[1]))
+    scenario = theory.rows_of(now.game, now.index)
+    found = theory.divisions_of(scenario)
     taken = found.taken[:, found.nash]
-    mine = taken if seat == 0 else np.array(counts) - taken
-    return int(code_of(mine)), float(found.scores[seat, found.nash])
+    mine = np.array(now.counts) - taken if now.seat else taken
+    return int(code_of(mine)), float(found.scores[now.seat, found.nash])
 
 
-def rational(view: View, place: Any, counts: Any, values: Any, made: int) -> Chosen:
-    game = view.game
+def rational(now: Situation) -> Chosen:
+    game = now.game
     if not game.open_values:
-        return fair(view, place, counts, values, made)
+        return fair(now)
     if game.at_once or game.open_end:
-        return full_information(view, place, counts, values, made)
-    move = theory.plan(game, index_of(view, place))[min(made, game.moves - 1)]
-    factor = game.discount ** max(0, made - 1)
-    return move.code, float(move.payoffs[0] / factor)
+        return full_information(now)
+    move = theory.plan(game, now.index)[min(now.made, game.moves - 1)]
+    return move.code, float(move.payoffs[0] / game.discount ** max(0, now.made - 1))
+
+
+def of_perfect_play(view: View, noise: Noise) -> Array:
+    rule = by_table(rational, knows_all=view.game.open_values)
+    return np.asarray(rule(view, noise))
 
 
 def any_legal(view: View, noise: Noise) -> Array:
@@ -126,8 +142,8 @@ def meaning(game: Rulebook, value: str) -> tuple[int, ...]:
 
 PLAYERS = Players(
     {
-        "rational": by_table(rational),
-        "best_response": by_table(rational),
+        "rational": of_perfect_play,
+        "best_response": of_perfect_play,
         "cooperative": by_table(fair),
         "greedy": Kind("asks for all that it values, and accepts 8 or more", by_table(greedy)),
         "conceder": Kind(
@@ -139,7 +155,7 @@ PLAYERS = Players(
         "fair": Kind("asks for what is best for both in the mean, accepts half", by_table(fair)),
         "full_information": Kind(
             "knows all values, and asks for its part of the division with the largest product",
-            by_table(full_information),
+            by_table(full_information, knows_all=True),
         ),
         "accepts_all": Kind("accepts any offer; asks for what fair does", by_table(accepts_all)),
         "random": any_legal,

@@ -119,7 +119,7 @@ def plan(game: Any, index: int) -> tuple[PerfectMove, ...]:
 
 
 @lru_cache(maxsize=8192)
-def fair_code(game: Any, counts: tuple[int, ...], values: tuple[int, ...]) -> int:
+def fair_code(counts: tuple[int, ...], values: tuple[int, ...]) -> int:
     """Return the division with the best own value times the mean value for the other.
 
     The mean is over all values of the other that the law allows with the own ones; the first of

@@ -34,7 +34,7 @@ def _drawn(mixture: Any, view: View, noise: Noise) -> Array:
 # -- strategies of two players of two actions ------------------------------------------------------
 
 
-class Past:
+class SeenActions:
     """What one of two players has seen: the last rounds' actions, 0 before there were any."""
 
     def __init__(self, view: View) -> None:
@@ -57,40 +57,40 @@ class Past:
 
 
 def alternator(view: View, noise: Noise) -> Array:
-    return (Past(view).view.number("round").astype(np.int64) - 1) % 2
+    return (SeenActions(view).view.number("round").astype(np.int64) - 1) % 2
 
 
 def tit_for_tat(view: View, noise: Noise, first: int = C) -> Array:
-    past = Past(view)
+    past = SeenActions(view)
     return np.where(past.begun, past.other(), first)
 
 
 def tit_for_two_tats(view: View, noise: Noise) -> Array:
-    past = Past(view)
+    past = SeenActions(view)
     return past.other() & past.other("before")
 
 
 def tits_for_tat(view: View, noise: Noise, rounds: tuple[str, ...]) -> Array:
-    return Past(view).other(*rounds)
+    return SeenActions(view).other(*rounds)
 
 
 def grim(view: View, noise: Noise) -> Array:
-    past = Past(view)
+    past = SeenActions(view)
     return view.number(f"count_{past.other_seat}_{D}") > 0
 
 
 def win_stay_lose_shift(view: View, noise: Noise) -> Array:
-    past = Past(view)
+    past = SeenActions(view)
     return past.begun & (past.own() != past.other())
 
 
 def bully(view: View, noise: Noise) -> Array:
-    past = Past(view)
+    past = SeenActions(view)
     return np.where(past.begun, 1 - past.other(), D)
 
 
 def memory_one(rule: Memory, view: View, noise: Noise) -> Array:
-    past = Past(view)
+    past = SeenActions(view)
     state = np.where(past.begun, 1 + 2 * past.own() + past.other(), 0)
     return noise.random() >= np.array(rule, np.float64)[state]
 
@@ -255,8 +255,8 @@ def _two(rule: Rule, summary: str, **more: Any) -> Kind:
 
 _TWO, _THREE = ("seen", "before"), ("seen", "before", "earlier")
 FOR_TWO = {
-    "all_c": _two(lambda view, noise: Past(view).other() * 0, "always the first"),
-    "all_d": _two(lambda view, noise: Past(view).other() * 0 + 1, "always the second"),
+    "all_c": _two(lambda view, noise: SeenActions(view).other() * 0, "always the first"),
+    "all_d": _two(lambda view, noise: SeenActions(view).other() * 0 + 1, "always the second"),
     "alternator": _two(alternator, "the first, the second, and so on"),
     "tit_for_tat": _two(tit_for_tat, "what the other did last, at first the first"),
     "suspicious_tit_for_tat": _two(partial(tit_for_tat, first=D), "the same, at first the second"),

@@ -39,6 +39,7 @@ DRAWN = {
     "breakdown": [0, 1, (0, 1)],
 }
 TOO_LARGE = {"pie"}
+KEPT = 2000
 BAD_PARAMETERS = [
     ({"players": 3}, "players must be an integer of at least 2 and at most 2, got 3"),
     ({"pie": 0}, "pie must be an integer of at least 1"),
@@ -60,7 +61,7 @@ BAD_PARAMETERS = [
 REPLY_KEY = "offer"
 REPLIES = [
     ({}, 40, 40),
-    ({}, "40 points", 40),
+    ({}, "40", 40),
     ({"pie": 7}, "7.0", 7),
     ({}, 101, "range"),
     ({}, -1, "range"),

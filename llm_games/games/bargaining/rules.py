@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at
+from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at, tall
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, count_of, each_of, factor_of, fixed, param
 from llm_games.questions import MISSING, MONEY, Choice, Question, integer
@@ -88,8 +88,7 @@ class Bargaining(Rulebook):
         check_choice("first", self.first, (0, 1, "drawn"))
         if (amount := max(*self.breakdown, *(self.outside or ()))) > self.pie:
             raise BadParameter(f"outside, breakdown must be at most {self.pie}, got {amount}")
-        long = self.periods > 1 or self.outside is not None
-        if self.at_once + (not self.veto) + long > 1:
+        if self.at_once + (not self.veto) + (self.periods > 1 or self.outside is not None) > 1:
             found = f"got {self.method!r}, {self.veto}, {self.periods}, {self.outside}"
             several = "method='strategy', veto=False, and periods above 1 or outside"
             raise BadParameter(f"{several} exclude one another, {found}; leave others out")
@@ -115,23 +114,25 @@ class Bargaining(Rulebook):
 
     def proposes(self, state: BargainingState, ago: int = 0) -> PerPlayer:
         """Return the seat that proposes in this period, or in the last one, bool."""
-        return self.seats(state) == (state.opener + state.round - ago) % 2
+        return self.seats(state) == (state.opener + state.round - ago) & 1
 
     def asked(self, state: BargainingState) -> Array:
-        return ((self.proposes(state) != (state.standing > NONE)) | self.at_once) & ~state.over
+        moves = self.at_once or self.proposes(state) != (state.standing > NONE)
+        return moves & self.everybody(~state.over)
 
     def talks(self, state: BargainingState) -> PerTable:
         return (state.standing == NONE) & ~state.over
 
     def highest_legal(self, state: BargainingState) -> Array:
-        return np.where(self.everybody(state.standing > NONE), self.last_answer, self.pie)
+        high = np.where(state.standing > NONE, self.last_answer, self.pie)
+        return np.broadcast_to(high, (self.players, *high.shape))
 
     def fallback(self, state: BargainingState) -> Array:
         other = np.where(state.standing > NONE, REJECT, self.pie)
         return np.where(self.proposes(state), self.pie // 2, other)
 
     def play(self, state: BargainingState, actions: PerPlayer, broke: PerPlayer) -> Played:
-        proposer, answering = (state.opener + state.round) % 2, state.standing > NONE
+        proposer, answering = (state.opener + state.round) & 1, state.standing > NONE
         reply = at(actions, 1 - proposer)
         offer = np.where(answering, state.standing, at(actions, proposer))
         answer = np.where(answering, reply, NONE if self.veto else ACCEPT)
@@ -153,11 +154,6 @@ class Bargaining(Rulebook):
         return next_state, Outcome(payoffs, self.everybody(next_state.over), record)
 
     @cached_property
-    def _without(self) -> Array:
-        """What both seats get without agreement (row 0), or if one leaves; ``(2, 2)``."""
-        return np.array([self.breakdown, self.outside or (0, 0)])
-
-    @cached_property
     def _powers(self) -> Array:
         """Numerators and denominators of both seats' factors by period, ``(2, 2, periods)``."""
         ratios = [factor.as_integer_ratio() for factor in self.discount]
@@ -167,10 +163,14 @@ class Bargaining(Rulebook):
         """Return what is paid at the end, float64 ``(players, *batch)``; 0 until then."""
         if not any_true(state.over):  # a short way
             return np.zeros((self.players, *state.round.shape))
-        above, below = self._powers[:, :, np.clip(state.round, 1, self.periods) - 1]
-        share = np.where(self.proposes(state, ago=1), self.pie - state.offer, state.offer)
-        breakdown, outside = (self.each(row, state.round.shape) for row in self._without)
-        ended = np.where(state.answer == ACCEPT, share, outside) * above / below
+        without = (np.array(row) for row in (self.breakdown, self.outside or (0, 0)))
+        breakdown, outside = (tall(row, state.round.shape) for row in without)
+        ended = np.where(self.proposes(state, ago=1), self.pie - state.offer, state.offer)
+        if self.outside is not None:
+            ended = np.where(state.answer == LEAVE, outside, ended)
+        if self.discount != (1, 1):
+            above, below = self._powers[:, :, np.clip(state.round, 1, self.periods) - 1]
+            ended = ended * above / below
         ended = np.where(state.answer == REJECT, breakdown, ended)
         return np.where(state.over & ~state.void, ended, 0.0)
 

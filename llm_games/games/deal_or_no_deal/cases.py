@@ -1,5 +1,7 @@
 """What tests play of this game, see ``tests/playing.py``."""
 
+from llm_games.games.deal_or_no_deal.divisions import law
+
 SPLIT = ((1, 4, 1), (4, 1, 2), (0, 2, 2))
 SETTINGS = [
     {"protocol": "claims", "items": ("pen", "cup")},
@@ -27,9 +29,12 @@ ONES = [{"moves": 1}, {"moves": 2, "scenario": SPLIT}]
 DRAWN = {
     "moves": [1, 2, 3, 4],
     "discount": [1, "1/2", "9/10"],
-    "open_values": [True, False],
-    "protocol": ["offers"],
+    "open_values": [True, True, False],
+    "items": [("pen", "cup")],
+    "scenario": [lambda rng, n, k=k: rng.choice(law(k)).tolist() for k in (2, 3, 3)],
 }
+TOO_LARGE = {"scenario"}
+KEPT = 2000
 BAD_PARAMETERS = [
     ({"players": 3}, "players must be an integer of at least 2 and at most 2"),
     ({"items": ("book",)}, "items must be 2 to 4 different words"),

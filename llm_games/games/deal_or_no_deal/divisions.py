@@ -11,12 +11,22 @@ from typing import Any
 import numpy as np
 
 from llm_games.arrays import Array
+from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.questions import BadReply, Question, read_integer
 from llm_games.schemas import object_of
 
 BASE = 5  # one more than the most pieces of a kind
 FEWEST, MOST, WORTH = 5, 7, 10  # items in all, and what all are worth to each
+
+
+def kinds_of(name: str, value: Any) -> tuple[str, ...]:
+    """Read 2 to 4 different words."""
+    words = value if isinstance(value, tuple) else ()
+    plain = all(isinstance(word, str) and word.isidentifier() for word in words)
+    if not (2 <= len(set(words)) == len(words) <= 4 and plain):
+        raise BadParameter(f"{name} must be 2 to 4 different words, got {value!r}")
+    return words
 
 
 def code_of(taken: Any) -> Array:
@@ -50,6 +60,32 @@ def law(kinds: int) -> Array:
     table = np.array(scenarios, np.int64)
     table.flags.writeable = False
     return table
+
+
+class Scenarios:
+    """Tables of all scenarios, in which many are looked up at once.
+
+    `by_kind` has scenarios last, ``(3, kinds, scenarios)``; `everything` is all items as a number;
+    `fits` tells of that number, first, and a division's, whether it can be had.
+    """
+
+    def __init__(self, table: Array) -> None:
+        kinds = table.shape[-1]
+        taken = taken_of(np.arange(BASE**kinds), kinds)
+        rows, row = np.unique(table[:, 1:].reshape(-1, kinds), axis=0, return_inverse=True)
+        self.by_kind = np.ascontiguousarray(table.transpose(1, 2, 0))
+        self.everything = code_of(self.by_kind[0])
+        self.fits = (taken[:, None] <= taken[..., None]).all(axis=0)
+        self._worth, self._seats = (rows @ taken).ravel(), row.reshape(-1, 2).T * BASE**kinds
+
+    def had(self, scenario: Array, codes: Array) -> Array:
+        """Tell whether divisions can be had."""
+        row = self.everything.take(scenario) * self.fits.shape[1]
+        return self.fits.ravel().take(row + codes)
+
+    def worth(self, scenario: Array, codes: Array) -> Array:
+        """Return what divisions are worth to the seat that gets them, ``(players, ...)``."""
+        return self._worth.take(self._seats.take(scenario, axis=-1) + codes)
 
 
 @dataclass(frozen=True)

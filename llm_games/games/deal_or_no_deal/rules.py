@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at, of_seats
+from llm_games.arrays import Array, PerPlayer, PerTable, any_true, of_seats
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, factor_of, fixed, param
 from llm_games.games.deal_or_no_deal import divisions
@@ -21,15 +21,6 @@ from llm_games.rulebook import Chance, Goal, Outcome, Played, Rulebook, State
 NONE = -1  # no offer
 KINDS = ("book", "hat", "ball")
 MOST_MOVES, USUAL_MOVES = 10_000, 10
-
-
-def kinds_of(name: str, value: Any) -> tuple[str, ...]:
-    """Read 2 to 4 different words."""
-    words = value if isinstance(value, tuple) else ()
-    plain = all(isinstance(word, str) and word.isidentifier() for word in words)
-    if not (2 <= len(set(words)) == len(words) <= 4 and plain):
-        raise BadParameter(f"{name} must be 2 to 4 different words, got {value!r}")
-    return words
 
 
 @dataclass(frozen=True)
@@ -71,7 +62,7 @@ class DealOrNoDeal(Rulebook):
     }
 
     players: int = param(2, "number of players, always 2", low=2, high=2)
-    items: tuple[str, ...] = param(KINDS, "names of 2 to 4 kinds", read=kinds_of)
+    items: tuple[str, ...] = param(KINDS, "names of 2 to 4 kinds", read=divisions.kinds_of)
     protocol: str = param("offers", offers="offers in turn", claims="both claim at once")
     moves: int = param(
         None,
@@ -149,63 +140,64 @@ class DealOrNoDeal(Rulebook):
         start = {"last_move": self.moves, "standing": NONE, "own": NONE, "accepted": bool}
         return super().first(DealOrNoDealState, batch, **start | dict(chance))
 
+    @cached_property
+    def scenarios(self) -> divisions.Scenarios:
+        return divisions.Scenarios(self.table)
+
     def counts(self, state: DealOrNoDealState) -> Array:
-        return np.moveaxis(self.table[state.scenario, 0], -1, 0)
+        return self.scenarios.by_kind[0].take(state.scenario, axis=-1)
 
     def values(self, state: DealOrNoDealState) -> Array:
         """Return what a piece of each kind is worth to each seat, ``(kinds, players, *batch)``."""
-        return np.moveaxis(self.table[state.scenario, 1:], (-1, -2), (0, 1))
+        return self.scenarios.by_kind[1:].take(state.scenario, axis=-1).swapaxes(0, 1)
+
+    def turn(self, state: DealOrNoDealState) -> PerTable:
+        return (self.first + state.round) & 1
 
     def moves_now(self, state: DealOrNoDealState) -> PerPlayer:
         """Return the seat whose turn it is, bool; in `claims` both."""
-        return (self.seats(state) == (self.first + state.round) % 2) | self.at_once
+        if self.at_once:
+            return self.everybody(state.round == 0)
+        return self.seats(state) == self.turn(state)
 
     def asked(self, state: DealOrNoDealState) -> Array:
         return self.moves_now(state) & ~state.over
 
     def mask(self, state: DealOrNoDealState, seats: Any = None) -> Array:
-        taken = divisions.taken_of(np.arange(self.accept), len(self.items))
-        counts = np.moveaxis(self.counts(state), 0, -1)
-        fits = (counts[..., None, :] >= taken.T).all(axis=-1)
+        fits = self.scenarios.fits[self.scenarios.everything.take(state.scenario)]
         offered = np.asarray(state.standing > NONE)[..., None]
         legal = np.concatenate([fits, offered], axis=-1)
         asked = self.asked(state) if seats is None else of_seats(self.asked(state), seats)
         return asked[..., None] & legal
 
     def breaks(self, state: DealOrNoDealState, actions: Array) -> Array:
-        inside = np.clip(actions, 0, self.accept - 1)
-        taken = divisions.taken_of(inside, len(self.items))
-        fits = (inside == actions) & (taken <= self.counts(state)[:, None]).all(axis=0)
+        inside = (actions >= 0) & (actions < self.accept)
+        fits = inside & self.scenarios.had(state.scenario, np.where(inside, actions, 0))
         accepts = (actions == self.accept) & (state.standing > NONE)
-        return self.asked(state) & ~fits & ~accepts
+        return self.asked(state) & ~(fits | accepts)
 
     def fallback(self, state: DealOrNoDealState) -> Array:
-        everything = np.broadcast_to(divisions.code_of(self.counts(state)), state.own.shape)
-        offer = np.where(state.own > NONE, state.own, everything)
-        return np.zeros_like(offer) if self.at_once else offer
+        if self.at_once:
+            return np.zeros_like(state.own)
+        return np.where(state.own > NONE, state.own, self.scenarios.everything.take(state.scenario))
 
     def play(self, state: DealOrNoDealState, actions: PerPlayer, broke: PerPlayer) -> Played:
-        action = at(actions, (self.first + state.round) % 2)
+        moves, action = self.moves_now(state), np.where(self.turn(state), actions[1], actions[0])
         accepted = (action == self.accept) & (not self.at_once)
-        offers = self.moves_now(state) & ~accepted
         moves_made = state.round + 1
         next_state = state.replace(
             round=moves_made,
             over=accepted | (moves_made >= state.last_move) | self.at_once,
             standing=state.standing if self.at_once else np.where(accepted, state.standing, action),
-            own=np.where(offers, actions, state.own),
+            own=np.where(moves & ~accepted, actions, state.own),
             accepted=accepted,
         )
-        payoffs = self.payoffs(next_state)
-        record = {"actions": np.where(self.asked(state), actions, MISSING), "payoffs": payoffs}
-        record |= {"scenario": state.scenario, "move": moves_made, "standing": state.standing}
-        record["agreed"] = accepted | (self.at_once & (payoffs.sum(axis=0) > 0))
+        payoffs = self.payoffs(next_state.replace(over=next_state.over & ~state.over))
+        named = np.where(moves & ~state.over, actions, MISSING)
+        record = {"actions": named, "payoffs": payoffs, "scenario": state.scenario}
+        record |= {"move": moves_made, "standing": state.standing}
+        record["agreed"] = payoffs.sum(axis=0) > 0 if self.at_once else accepted
         return next_state, Outcome(payoffs, self.everybody(next_state.over), record)
-
-    def worth(self, state: DealOrNoDealState, codes: PerPlayer) -> PerPlayer:
-        """Return what a division is worth to the seat that gets it, int64 ``(players, *batch)``."""
-        taken = divisions.taken_of(np.maximum(codes, 0), len(self.items))
-        return (self.values(state) * taken).sum(axis=0)
 
     @cached_property
     def _powers(self) -> Array:
@@ -215,19 +207,24 @@ class DealOrNoDeal(Rulebook):
 
     def payoffs(self, state: DealOrNoDealState) -> PerPlayer:
         """Return what is paid at the end, float64 ``(players, *batch)``; 0 until then."""
-        if not any_true(state.over):  # a short way
-            return np.zeros(state.own.shape)
-        everything = divisions.code_of(self.counts(state))
-        if self.at_once:
-            taken = divisions.taken_of(np.maximum(state.own, 0), len(self.items))
-            fits = (taken.sum(axis=1) == self.counts(state)).all(axis=0) & state.over
-            return np.where(fits & ~state.void, self.worth(state, state.own), 0) * 1.0
-        # The one that did not accept made the offer.
-        maker = self.seats(state) == (self.first + state.round) % 2
-        codes = np.where(maker, state.standing, everything - state.standing)
-        above, below = self._powers[:, np.minimum(state.round, self.moves)]
-        paid = self.worth(state, np.broadcast_to(codes, state.own.shape)) * above / below
-        return np.where(state.accepted & state.over & ~state.void, paid, 0.0)
+        paid = np.zeros(state.own.shape)
+        ended = np.asarray(state.over & ~state.void & (self.at_once | state.accepted))
+        if any_true(ended):  # only what these tables are paid is worked out
+            paid[..., ended] = self._shares(state, ended)
+        return paid
+
+    def _shares(self, state: DealOrNoDealState, ended: PerTable) -> PerPlayer:
+        """Return what is paid where both claimed or one accepted, ``(players, tables)``."""
+        scenario, codes = state.scenario[..., ended], state.own[..., ended]
+        everything = self.scenarios.everything.take(scenario)
+        if not self.at_once:  # the one that did not accept made the offer
+            made, maker = state.standing[..., ended], self.moves_now(state)[..., ended]
+            codes = np.where(maker, made, everything - made)
+        worth = self.scenarios.worth(scenario, codes)
+        if self.at_once:  # claims fit the counts: their numbers add up only as their digits do
+            return worth * (codes[0] + codes[1] == everything)
+        above, below = self._powers[:, np.minimum(state.round[..., ended], self.moves)]
+        return worth * above / below
 
     # -- what players know -------------------------------------------------------------------------
 

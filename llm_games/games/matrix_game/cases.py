@@ -46,6 +46,7 @@ PAID = [
     {"payoffs": ((3, 0), ("16/3", 1)), "rounds": 3},
 ]
 ONES = [{"payoffs": ((1, 0), (0, 1))}]
+KEPT = 2000
 BAD_PARAMETERS = [
     ({"payoffs": ((3, 0), (5,))}, "payoffs must have no hole"),
     ({"payoffs": ((3, 0), (5, (1, 1)))}, "payoffs must have no hole"),

@@ -27,6 +27,7 @@ DRAWN = {
     "base": [0, -5, 60, "1/2"],
 }
 TOO_LARGE = {"low", "high"}
+KEPT = 2000
 BAD_PARAMETERS = [
     ({"players": 1}, "players must be an integer of at least 2"),
     ({"players": 1001}, "players must be an integer of at least 2 and at most 1000"),

@@ -8,6 +8,7 @@ TOLD = {"rounds": [3], "continuation": ["2/3"], "low": [7], "high": [33], "bonus
 ONES = [{"low": 0, "high": 1, "bonus": 1}]
 DRAWN = {"low": [0, 1, 2, 11], "high": [12, 13, 17, 20], "bonus": [0, 1, 2, 5, 20, 50]}
 TOO_LARGE = {"low", "high", "bonus"}
+KEPT = 2000
 BAD_PARAMETERS = [
     ({"players": 3}, "players must be an integer of at least 2 and at most 2"),
     ({"low": -1}, "low"),

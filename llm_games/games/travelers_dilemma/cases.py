@@ -22,6 +22,7 @@ DRAWN = {
     "reward": ["0", "1/2", "1", "3/2", 2, 5, "7/3"],
 }
 TOO_LARGE = {"low", "high"}
+KEPT = 2000
 BAD_PARAMETERS = [
     ({"players": 3}, "players must be an integer of at least 2 and at most 2"),
     ({"low": -1}, "low"),

@@ -22,6 +22,7 @@ DRAWN = {
     "multiplier": [1, 2, 3],
     "rounds": [1, 2, 3],
 }
+KEPT = 2000
 BAD_PARAMETERS = [
     ({"players": 3}, "players must be an integer of at least 2 and at most 2"),
     ({"endowment": 0}, "endowment must begin with at least 1"),
@@ -37,7 +38,7 @@ BAD_PARAMETERS = [
 REPLY_KEY = "sent"
 REPLIES: list[tuple[dict[str, int], object, object]] = [
     ({}, 5, 5),
-    ({}, "5 points", 5),
+    ({}, "5", 5),
     ({}, 11, "range"),
     ({}, -1, "range"),
     ({}, "2.5", "format"),
