@@ -16,7 +16,7 @@ def script(view: ScriptView, persona: str | None, rng: np.random.Generator) -> A
     if persona == "selfish":
         return draw(rng, (low, 7), (low + 1, 3)), "I do not pay for the efforts of others."
     if last is None:
-        begin = high if persona == "mathematician" else clip(high - rng.integers(0, 4), view)
+        begin = high if persona == "mathematician" else high - int(rng.integers(0, 4))
         return begin, "The best for all is that everybody chooses the highest."
     if persona == "mathematician":
         return int(last["lowest"]), "More than the lowest effort is wasted."
