@@ -324,8 +324,8 @@ class Iteration:
             chosen_moves, moves = choice[belief], step.pays.shape[1]
             asked = step.asked[belief]
             if asked.any():
-                parts = previous_rows, observations, self.moves[chosen_moves]
-                step_rows.append([part[asked] for part in parts])
+                moves_made = self.moves[chosen_moves[asked]]
+                step_rows.append((previous_rows[asked], observations[asked], moves_made))
             number = np.where(asked, count + np.cumsum(asked) - 1, previous_rows)
             count += int(asked.sum())
             order = np.lexsort((step.move, step.belief))

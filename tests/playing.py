@@ -20,6 +20,7 @@ from llm_games.questions import MISSING
 NAMES = sorted(ROOMS)
 SIMULTANEOUS = [name for name in NAMES if not llm_games.rules(name).turns]
 MODES = ("text", "numeric", "both")
+ALL_DEALS = 7.244  # what seat 0's best reply to conceder:1 gets, over all scenarios of deals
 
 
 def cases(game):

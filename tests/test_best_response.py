@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from playing import each_row
+from playing import ALL_DEALS, each_row
 
 import llm_games
 from llm_games.baselines import move_chances
@@ -199,6 +199,14 @@ def test_where_chance_ends_a_game_it_is_what_brute_force_finds(name):
 def test_best_replies_in_an_endless_dilemma(opponent, chance, value):
     game = llm_games.rules("matrix_game", continuation=chance)
     assert best_response(game, 0, opponent).value == pytest.approx(value, rel=2e-4)
+
+
+@pytest.mark.nightly
+def test_over_all_scenarios_it_is_what_trainings_are_held_against(night):
+    game = llm_games.rules("deal_or_no_deal", moves=night(2, 10))
+    reply = best_response(game, 0, "conceder:1")
+    assert reply.exact
+    assert reply.value == pytest.approx(night(1.952, ALL_DEALS), abs=1e-3)
 
 
 def test_a_seat_alone_has_a_best_response():

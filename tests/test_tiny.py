@@ -38,6 +38,10 @@ from llm_games.wrappers.mind import Planning
 from llm_games.wrappers.planning import PlanningPolicy
 
 WORDINGS = ("v1", "v2", "v3", "v4", "v5")
+CLASSICS = (
+    *("matrix_game", "bargaining", "deal_or_no_deal", "trust_game"),
+    *("minimum_effort", "money_request", "travelers_dilemma"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -338,7 +342,7 @@ def test_constrained_play_is_legal(name, reasoning):
 def cells(game):
     for index, (label, (name, _)) in enumerate(evaluate.SETTINGS.items()):
         if name == game:
-            wordings = WORDINGS if label in GAMES else [WORDINGS[index % 5]]
+            wordings = WORDINGS if label in (*GAMES, *CLASSICS) else [WORDINGS[index % 5]]
             yield from ((label, wording) for wording in wordings)
 
 

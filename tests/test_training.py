@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from playing import ALL_DEALS
 
 import llm_games as lg
 from llm_games.baselines.best_response import best_response
@@ -118,6 +119,17 @@ def test_ppo_finds_the_best_reply(game, param, opponent, more, tmp_path, monkeyp
     assert reply.exact
     best = judge(table, reply.policy, len(found.payoffs), LAST)
     assert found.payoffs.mean() >= 0.97 * best.payoffs.mean()
+
+
+WIDE = {"copies": 256, "rollout": 10, "rate": 2e-3, "gamma": 1.0, "entropy": 0.1, "width": 128}
+
+
+@pytest.mark.long
+def test_ppo_gets_most_of_a_conceder_over_all_scenarios(tmp_path):
+    said = {"game": "deal_or_no_deal", "param": [], "opponents": ["conceder:1"], "seat": "0"}
+    more = {"steps": 160_000, "episodes": 1000}
+    found = ppo.train(options(ppo.PPOOptions, tmp_path / "a", **said, **WIDE, **more))
+    assert found.payoff >= 0.85 * ALL_DEALS
 
 
 @pytest.mark.long

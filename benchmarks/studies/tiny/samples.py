@@ -106,7 +106,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "trust_game": [{"rounds": 3}],
     "minimum_effort": [{"players": 6}],
     "money_request": [{"rounds": 3}],
-    "travelers_dilemma": [{"preset": "goeree_holt_25"}, {"rounds": 3}],
+    "travelers_dilemma": [{"rounds": 3}],
 }
 """Settings beside the default ones: of γ-Bench (arXiv 2403.11807), Table 8, of EconArena, Alympics,
 AucArena and Shall We Talk."""
