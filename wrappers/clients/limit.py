@@ -106,9 +106,11 @@ class Gate:
 
     async def line_up(self) -> Turn:
         """Wait for the turn to be made ready for a place; `step_out` once it is over."""
+        if not self._line and self._preparing < self._room():
+            self._preparing += 1
+            return Turn()
         ticket: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
         self._line.append(ticket)
-        self._call_up()
         try:
             return await ticket
         except asyncio.CancelledError:
@@ -123,12 +125,14 @@ class Gate:
             self._preparing -= 1
             self._call_up()
 
-    def _call_up(self) -> None:
-        """Let calls be made ready for the places that are free, and some ahead."""
+    def _room(self) -> int:
+        """Return how many may be made ready: for the places that are free, and some ahead."""
         places = self.places()
         ahead = min(READY, places // 4)
-        free = max(ahead, 1) if self._paced else places - self.in_flight + ahead
-        while self._line and self._preparing < free:
+        return max(ahead, 1) if self._paced else places - self.in_flight + ahead
+
+    def _call_up(self) -> None:
+        while self._line and self._preparing < self._room():
             if not (ticket := self._line.popleft()).done():
                 self._preparing += 1
                 ticket.set_result(Turn())
