@@ -51,8 +51,8 @@ class Pace:
 
 
 @dataclass
-class Turn:
-    """A call's turn to be made ready, such as to be written down, until it has its place."""
+class Preparation:
+    """What happens to a call before it has its place: it is held, and written down."""
 
     is_over: bool = False
 
@@ -87,7 +87,7 @@ class Gate:
         self._requests = Pace(requests_per_minute, clock)
         self._tokens = Pace(tokens_per_minute, clock)
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
-        self._line: deque[asyncio.Future[Turn]] = deque()
+        self._line: deque[asyncio.Future[Preparation]] = deque()
         self._preparing = 0  # whose turn is not over
         self._paced = requests_per_minute is not None or tokens_per_minute is not None
         self._timer: asyncio.TimerHandle | None = None
@@ -104,12 +104,12 @@ class Gate:
         borne = self.maximum if self.clock() >= self._cut_until else self._borne
         return min(self.limit, borne, self._trusted)
 
-    async def line_up(self) -> Turn:
+    async def line_up(self) -> Preparation:
         """Wait for the turn to be made ready for a place; `step_out` once it is over."""
         if not self._line and self._preparing < self._room():
             self._preparing += 1
-            return Turn()
-        ticket: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
+            return Preparation()
+        ticket: asyncio.Future[Preparation] = asyncio.get_running_loop().create_future()
         self._line.append(ticket)
         try:
             return await ticket
@@ -118,7 +118,7 @@ class Gate:
                 self.step_out(ticket.result())
             raise
 
-    def step_out(self, turn: Turn) -> None:
+    def step_out(self, turn: Preparation) -> None:
         """End a turn, if it is not over."""
         if not turn.is_over:
             turn.is_over = True
@@ -135,7 +135,7 @@ class Gate:
         while self._line and self._preparing < self._room():
             if not (ticket := self._line.popleft()).done():
                 self._preparing += 1
-                ticket.set_result(Turn())
+                ticket.set_result(Preparation())
 
     async def enter(self, tokens: int) -> None:
         """Wait for a place, for a call of about so many tokens; `leave` gives it back."""
@@ -269,7 +269,7 @@ class Gates:
         return [list(gate.history) for gate in self._gates.values()]
 
 
-_turn: ContextVar[Turn | None] = ContextVar("turn", default=None)
+_turn: ContextVar[Preparation | None] = ContextVar("turn", default=None)
 
 
 class Ready(Layer):
