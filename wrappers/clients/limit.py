@@ -342,7 +342,7 @@ class Place:
         self.leave(clean=True, spare=self.tokens - used if self.tokens and used else 0)
         return completion
 
-    def leave(self, *how: ClientError, **about: Any) -> None:
+    def leave(self, error: ClientError | None = None, clean: bool = False, spare: int = 0) -> None:
         if not self.is_left:
             self.is_left = True
-            self.gate.leave(*how, **about)
+            self.gate.leave(error, clean, spare)
