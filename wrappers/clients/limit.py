@@ -51,8 +51,8 @@ class Pace:
 
 
 @dataclass
-class Turn:
-    """A call's turn to be made ready, such as to be written down, until it has its place."""
+class Preparation:
+    """What happens to a call before it has its place: it is held, and written down."""
 
     is_over: bool = False
 
@@ -87,7 +87,7 @@ class Gate:
         self._requests = Pace(requests_per_minute, clock)
         self._tokens = Pace(tokens_per_minute, clock)
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
-        self._line: deque[asyncio.Future[Turn]] = deque()
+        self._line: deque[asyncio.Future[Preparation]] = deque()
         self._preparing = 0  # whose turn is not over
         self._paced = requests_per_minute is not None or tokens_per_minute is not None
         self._timer: asyncio.TimerHandle | None = None
@@ -104,11 +104,13 @@ class Gate:
         borne = self.maximum if self.clock() >= self._cut_until else self._borne
         return min(self.limit, borne, self._trusted)
 
-    async def line_up(self) -> Turn:
+    async def line_up(self) -> Preparation:
         """Wait for the turn to be made ready for a place; `step_out` once it is over."""
-        ticket: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
+        if not self._line and self._preparing < self._room():
+            self._preparing += 1
+            return Preparation()
+        ticket: asyncio.Future[Preparation] = asyncio.get_running_loop().create_future()
         self._line.append(ticket)
-        self._call_up()
         try:
             return await ticket
         except asyncio.CancelledError:
@@ -116,22 +118,24 @@ class Gate:
                 self.step_out(ticket.result())
             raise
 
-    def step_out(self, turn: Turn) -> None:
+    def step_out(self, turn: Preparation) -> None:
         """End a turn, if it is not over."""
         if not turn.is_over:
             turn.is_over = True
             self._preparing -= 1
             self._call_up()
 
-    def _call_up(self) -> None:
-        """Let calls be made ready for the places that are free, and some ahead."""
+    def _room(self) -> int:
+        """Return how many may be made ready: for the places that are free, and some ahead."""
         places = self.places()
         ahead = min(READY, places // 4)
-        free = max(ahead, 1) if self._paced else places - self.in_flight + ahead
-        while self._line and self._preparing < free:
+        return max(ahead, 1) if self._paced else places - self.in_flight + ahead
+
+    def _call_up(self) -> None:
+        while self._line and self._preparing < self._room():
             if not (ticket := self._line.popleft()).done():
                 self._preparing += 1
-                ticket.set_result(Turn())
+                ticket.set_result(Preparation())
 
     async def enter(self, tokens: int) -> None:
         """Wait for a place, for a call of about so many tokens; `leave` gives it back."""
@@ -265,7 +269,7 @@ class Gates:
         return [list(gate.history) for gate in self._gates.values()]
 
 
-_turn: ContextVar[Turn | None] = ContextVar("turn", default=None)
+_turn: ContextVar[Preparation | None] = ContextVar("turn", default=None)
 
 
 class Ready(Layer):
@@ -338,7 +342,7 @@ class Place:
         self.leave(clean=True, spare=self.tokens - used if self.tokens and used else 0)
         return completion
 
-    def leave(self, *how: ClientError, **about: Any) -> None:
+    def leave(self, error: ClientError | None = None, clean: bool = False, spare: int = 0) -> None:
         if not self.is_left:
             self.is_left = True
-            self.gate.leave(*how, **about)
+            self.gate.leave(error, clean, spare)

@@ -143,7 +143,7 @@ def by_workers(folder: Path, decisions: int, db: Path) -> None:
             break
         time.sleep(2 * LOOK)
     process.wait()
-    tell(process.cost(decisions, "2 workers, until both kills"))
+    tell(process.cost(decisions, "2 workers until both kills"))
     taken(folder, decisions, "resume by 3 workers", "resume", str(db), "--workers", "3")
 
 
@@ -162,7 +162,7 @@ def read_again(folder: Path, decisions: int, db: Path) -> None:
 
 
 def view(folder: Path, decisions: int, db: Path) -> None:
-    """Serve a run's pages, and read that of the run and of its last episode."""
+    """Serve a run's pages, and read those of the run, its decisions and one of its episodes."""
     (folder / "said.txt").write_text("")
     process = Process(folder, "view", str(db), "--no-open")
     try:
@@ -171,16 +171,16 @@ def view(folder: Path, decisions: int, db: Path) -> None:
             time.sleep(LOOK)
             address = re.search(r"http://\S+", (folder / "said.txt").read_text())
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-        began = time.monotonic()
-        with opener.open(address[0]) as page:
-            text = page.read().decode()
-        print(f"# view: {len(text)} bytes after {time.monotonic() - began:.2f} s", flush=True)
-        base = address[0].partition("?")[0].rstrip("/")
-        for link in sorted(set(re.findall(r'href="([^"#]+)"', text)))[-3:]:
-            began = time.monotonic()
-            with opener.open(link if "://" in link else f"{base}/{link.lstrip('/')}") as page:
-                size = len(page.read())
-            print(f"# view {link[:40]}: {size} bytes, {time.monotonic() - began:.2f} s", flush=True)
+        first, base = address[0], "/".join(address[0].split("/")[:3])
+        ways = [first.removeprefix(base)]
+        while ways:
+            began, way = time.monotonic(), ways.pop(0)
+            with opener.open(base + way) as page:
+                text = page.read().decode()
+            print(f"# view {way.partition('?')[0]}: {time.monotonic() - began:.2f} s", flush=True)
+            if base + way == first:
+                run = re.findall(r"/run/\w+", text)[0]
+                ways = [run, f"{run}/decisions", f"{run}/episode/{decisions // 200}"]
         process.look()
         tell(process.cost(decisions, "view"))
     finally:
