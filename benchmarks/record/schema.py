@@ -65,7 +65,12 @@ def _fitting(hint: Any, thin: bool) -> Callable[[Any], bool]:
         plain += (dict,)
     if listed is None:
         return lambda value: isinstance(value, plain)
-    items = {int: {int, bool}, float: {int, float, bool}, str: {str}}.get(listed[0])
+    kinds: Mapping[Any, set[type]] = {
+        int: {int, bool},
+        float: {int, float, bool},
+        str: {str},
+    }
+    items = kinds.get(listed[0])
 
     def fits(value: Any) -> bool:
         if isinstance(value, list):

@@ -85,8 +85,8 @@ def collusion(
     with Records.open_readonly(path) as records:
         responses = impulse_responses(games(records))
     if as_json:
-        rows = [response.plain() for response in responses]
-        print(json.dumps({"db": str(path), "responses": rows}))
+        plain = [response.plain() for response in responses]
+        print(json.dumps({"db": str(path), "responses": plain}))
     else:
         console().print(response_table(responses))
         if not played:
