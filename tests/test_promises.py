@@ -62,7 +62,7 @@ def test_announcements_are_read_as_people_read_them(name, record_property):
             right.append(read.move == meant)
             proposals += [read.joint == (kind == "joint")] * (read.move == meant)
     precision, recall = np.mean(right), sum(right) / (sum(right) + missed)
-    record_property("precision, recall", (precision, recall))
+    record_property("precision, recall", (float(precision), float(recall)))
     assert precision >= 0.95
     assert recall >= 0.85
     assert np.mean(proposals) >= 0.95
