@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -10,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_games import promises
 from llm_games.arrays import Array
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
@@ -147,7 +150,16 @@ class Takes(Question):
 
     def spoken(self, action: Any) -> str:
         value = self.value_of(action)
-        return value if isinstance(value, str) else ", ".join(f"{n} {k}" for k, n in value.items())
+        return value if isinstance(value, str) else " + ".join(f"{n} {k}" for k, n in value.items())
+
+    def mentioned(self, sentence: str) -> Iterable[Any]:
+        """Read what names all kinds; a part of them says nothing of the others."""
+        if self.may and promises.holds(sentence, "accept"):
+            yield self.accept
+        each = [re.findall(rf"\b([0-4]) {re.escape(kind)}s?\b", sentence) for kind in self.counts]
+        if all(len(pieces) == 1 for pieces in each):
+            with suppress(BadReply):
+                yield self.read(dict(zip(self.counts, (p for [p] in each), strict=True)))
 
     def wanted(self) -> str:
         pieces = ", ".join(f"{name} 0 to {count}" for name, count in self.counts.items())
