@@ -589,10 +589,10 @@ def test_convergence():
 def test_memory_does_not_grow_with_the_rounds():
     game = bertrand(rounds=100_000)
     state, rng = game.reset(0), np.random.default_rng(0)
-    prices = rng.integers(0, 1401, (1000, 2))
+    prices = rng.integers(0, 1401, (2000, 2))
     most = []
     tracemalloc.start()
-    for part in (100, 900):
+    for part in (1000, 2000):  # in the first, the rules are traced
         for actions in prices[:part]:
             state, _ = game.step(state, actions)
         most.append(tracemalloc.get_traced_memory()[0])

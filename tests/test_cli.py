@@ -213,7 +213,7 @@ def test_help_imports_nothing_heavy():
     root = Path(cli.__file__).resolve().parents[1]
     asked = [sys.executable, "-c", HELP]
     done = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=True)
-    assert done.stdout == "20 []\n"
+    assert done.stdout == "21 []\n"
 
 
 def test_any_setting_can_be_set(llm_games):

@@ -395,7 +395,9 @@ def sample(schema, shown, noise):
         return schema["enum"][int(noise.integers(len(schema["enum"])))]
     if schema["type"] == "object":
         first, *rest = schema["properties"]
-        return {first: shown["sum"]} | dict.fromkeys(rest, 0)
+        if "sum" in shown:
+            return {first: shown["sum"]} | dict.fromkeys(rest, 0)
+        return {name: sample(of, shown, noise) for name, of in schema["properties"].items()}
     return schema.get("minimum", 0) if schema["type"] in ("integer", "number") else None
 
 

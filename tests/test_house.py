@@ -85,7 +85,7 @@ LAYERS = {
         "policy player_mixture together seats batch",
         "dialogue mind user_players situations tools llm_policy human guest_seat",
         "guests planning play",
-        "learned tabular_player torch_player sb3 sb3_log",
+        "learned tabular_player torch_player sb3 sb3_log imported",
         "single_agent vector_loops vector_env team_env async_env grpo_rollout guest_table",
         "tool_rollout",
     ),

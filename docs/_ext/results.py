@@ -36,6 +36,7 @@ TITLES = {  # the name of a file, or of the study that reads it
     "learner_speed": "Speed of learners' views",
     "table_speed": "Speed of one table beside other libraries",
     "jax_tables": "Tables in JAX",
+    "million": "Runs of up to a million decisions",
     "scenarios": "Scores in the scenarios",
     "cross_tables": "Ten players in three games",
     "skill_accuracy": "Measures of skill of known players",
@@ -72,6 +73,8 @@ ABOUT = {  # of files that no study of their name writes
     "700 to 1,000 characters; a reply is a JSON object, and infos say how it was read. So the "
     "wrapper writes more, the bare environment less than we do. rps_v2 shows two players the "
     "other's last move; our numbers are all that a player knows.",
+    "million": "`python -m llm_games.benchmarks.studies.speed.million`: CPU seconds and peaks of "
+    "memory in MB, of each process, of a run by workers that is killed and goes on.",
     "scenarios": "`llm-games run scenarios --seat rational`, and with `cooperative`: mean score "
     "over the scenarios of a game, 95 % intervals, none where nothing is left to chance.",
     "q_learning_markets": "`python -m llm_games.benchmarks.studies.q_learning`: 200 duopolies of "

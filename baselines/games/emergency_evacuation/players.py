@@ -146,7 +146,7 @@ queueing = Walking(seat_choice(theory.equilibrium), around=True)
 PLAYERS = Players(
     {
         "rational": queueing,
-        "best_response": queueing,
+        "best_response": Walking(seat_choice(theory.equilibrium), around=True),
         "fifo": Kind("chooses its part of an equilibrium of queues at exits", queueing),
         "cooperative": Walking(seat_choice(theory.planned)),
         "nearest": Kind("chooses the side of the nearest exit", Walking(nearest)),

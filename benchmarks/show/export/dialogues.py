@@ -31,6 +31,7 @@ from llm_games.errors import BadParameter, unknown
 from llm_games.questions import Action
 from llm_games.rulebook import Array, Rulebook
 from llm_games.table import Table
+from llm_games.view import Sight
 from llm_games.wrappers.clients.base import Request
 from llm_games.wrappers.clients.chat import Chat
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -302,9 +303,8 @@ class _DecisionAddress:
         """All if they are few, else shares of what is legal; of plans none."""
         if self.rules.division is not None:
             return []
-        table, cells = Table(self.rules), (np.array([self.seat]),)
-        table._enter(self.state)
-        answers, limits = Answers(self.rules), AnswerLimits.of(table.ready(), cells)
+        sight, cells = Sight(self.rules, self.state), (np.array([self.seat]),)
+        answers, limits = Answers(self.rules), AnswerLimits.of(sight, cells)
         classes = np.flatnonzero(answers.legal(limits)[0])
         wide = limits.repeated(len(classes))
         return list(dict.fromkeys(answers.actions(classes, wide).tolist()))
