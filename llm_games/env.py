@@ -312,8 +312,7 @@ class TableEnv:
                 if actions is None:
                     actions = self.game.core.in_units(outcome.record["actions"], spoken).tolist()
                 played = tuple(actions) if isinstance(move, tuple) else actions[seat]
-                reading["played"] = played
-                self._readings[seat] = reading
+                self._readings[seat] = reading | {"played": played}
         self._next()
         return outcome
 

@@ -19,18 +19,25 @@ from llm_games.wrappers.vector_loops import TableLoop, loop_of
 COMPILER = shutil.which(os.environ.get("CC", "cc"))
 NEEDS_COMPILER = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
 VALUES = {"level_k": "2", "shade": "0.9", "rule": "4", "dp": "1", "undercut": "1"}
+VALUES |= {"threshold": "0.3", "conceder": "1", "logit": "1"}
+VALUES |= {"memory_one": "1,0,0,1,1", "zd_extort": "2"}
 FIXED = {"battle_royale": "strongest", "el_farol_bar": "go", "diners_dilemma": "costly"}
+FIXED |= {"money_request": "11", "travelers_dilemma": "2", "trust_game": "5,1/3"}
+FIXED |= {"deal_or_no_deal": "1-1-1"}
 MADE_OF_MORE = {"q_learning"}  # it needs a market
 NUMPY_PLAYS = {
+    "bargaining": {"best_response", "best_to_people", "people", "rational", "selfish_responder"},
     "beauty_contest": {"best_response", "level_k:2"},
     "bertrand_competition": {"best_response", "match", "reciprocal", "undercut:1"},
     "budget_auction": {"best_response", "rational"},
     "english_auction": {"knap", "mc", "rational"},  # the knapsack
+    "matrix_game": {"best_response", "fictitious_play", "turn_taking"},
     "sealed_bid_auction": {"best_response", "rational", "reciprocal"},
     "water_allocation": {"cooperative"},
 }
 """Players whose rules do not trace: most sort, or look up, as stand-ins do not."""
-NO_LOOP = {"emergency_evacuation", "pirate_game"}  # too many people, who walk in rows; plans
+NO_LOOP = {"emergency_evacuation", "pirate_game", "deal_or_no_deal"}
+"""Too many people, who walk in rows; plans; scenarios, which are looked up."""
 
 
 def players_of(game):

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from fractions import Fraction
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
+from llm_games.arrays import looked_up
 from llm_games.baselines.games.matrix_game import theory
 from llm_games.baselines.logit_equilibria import logit_equilibrium
 from llm_games.baselines.memory_one import EXTORTION, Memory, generous
@@ -53,7 +54,7 @@ class SeenActions:
     def other(self, *names: str) -> Array:
         """Return whether the other played D in any of these rounds."""
         seen = [whole(self.view, f"{name}_{self.other_seat}") for name in names or ("seen",)]
-        return np.max(seen, axis=0)
+        return reduce(np.maximum, seen)
 
 
 def alternator(view: View, noise: Noise) -> Array:
@@ -92,7 +93,7 @@ def bully(view: View, noise: Noise) -> Array:
 def memory_one(rule: Memory, view: View, noise: Noise) -> Array:
     past = SeenActions(view)
     state = np.where(past.begun, 1 + 2 * past.own() + past.other(), 0)
-    return noise.random() >= np.array(rule, np.float64)[state]
+    return noise.random() >= looked_up(np.array(rule, np.float64), state)
 
 
 def generous_tit_for_tat(*given: Any) -> Array:
