@@ -3,9 +3,10 @@
     python -m llm_games.benchmarks.studies.speed.in_flight [PLACES:SECONDS ...] [--seconds 60]
 
 A server of its own process answers each call after so many seconds, and refuses more than so many
-at the same time. Its limit is PLACES / SECONDS calls a second; the figure is the calls answered
-over what it could have answered from the first call on, which is the greeting. A client of bare
-sockets, without a run, says what the server itself and the machine give: both want a quiet one.
+at the same time. The first figure is the share of its places that were busy, the second of the
+PLACES / SECONDS calls a second that it could have answered, both from the first call on, which is
+the greeting; calls that end later are in the first alone. A client of bare sockets, without a run,
+says what the server itself and the machine give: all want a quiet one.
 """
 
 from __future__ import annotations
@@ -162,12 +163,15 @@ def measure(places: int, delay: float, seconds: float, tables: int | None, bare:
     ended = [when for when in told["ended"] if when <= seconds]
     most = places / delay
     share = len(ended) / most / min(seconds, told["ended"][-1])
+    held = [min(when, seconds) - max(when - delay, 0.0) for when in told["ended"]]
+    busy = sum(time for time in held if time > 0) / places / min(seconds, told["ended"][-1])
     greeted = ended[0]
     later = (len(ended) - 1) / most / (min(seconds, told["ended"][-1]) - greeted)
     starts = range(0, int(seconds), 5)
     each = [sum(start <= when < start + 5 for when in ended) / most / 5 for start in starts]
     name = "bare sockets" if bare else "run"
-    about = f"{places} in flight at {delay} s, {name}: {share:.3f} of the limit"
+    about = f"{places} in flight at {delay} s, {name}: {busy:.3f} of the places were busy, "
+    about += f"{share:.3f} of the limit answered"
     if not bare:
         about += f" ({later:.3f} once it is greeted), {cpu:.1f} s of CPU"
     about += f", {told['refused']} refused"
