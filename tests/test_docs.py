@@ -154,6 +154,8 @@ def test_all_keys_of_experiments_are_in_the_docs():
     [
         ("experiments", "## Your own model on a server", "experiment.db experiment-report"),
         ("notebooks/branches", "## In the viewer", "again.db other.db worded.db other"),
+        ("notebooks/collusion", "| option | is |", "forced.db best.db forced"),
+        ("notebooks/types", "Simulated players", "guesses.db"),
     ],
 )
 def test_experiments_and_commands(tmp_path, page, end, made):
