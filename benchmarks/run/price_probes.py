@@ -48,7 +48,7 @@ class PriceProbes:
         plan, planned = None, list[PlannedGame]()
         with Records.open_readonly(path) as records:
             chosen = {game.label: game for game in games(records)}
-            for label in labels or chosen:
+            for label in dict.fromkeys(labels or chosen):
                 if label not in chosen or room_of(chosen[label]) is None:
                     if label in labels:
                         raise BadParameter(f"{path} has no price competition called {label!r}")
@@ -69,14 +69,14 @@ class PriceProbes:
             at = self._round(episode)
             place = f"{game.label}/{episode.row.number}/{episode.steps[at].step}"
             every = {seat: seat for seat in range(len(episode.seats))}
-            for seat in every if self.seats is None else self.seats:
+            for seat in dict.fromkeys(every if self.seats is None else self.seats):
                 if seat not in every:
                     raise BadParameter(f"{game.label} has seats 0 to {len(every) - 1}, not {seat}")
                 prices = self.forced(game, episode, at, seat)
                 for beside in ("", *self._beside(game)) if len(prices) > 1 else ():
                     seats = dict.fromkeys(every, beside) if beside else {}
                     for price in prices:
-                        name = f"{place} seat {seat} at {float(price):g} {beside}".strip()
+                        name = f"{place} seat {seat} at {float(price)} {beside}".strip()
                         changes = Changes(seats=seats, moves={seat: float(price)}, times=self.times)
                         yield name, place, changes
 
@@ -109,14 +109,15 @@ class PriceProbes:
             size = room.probe_size(rules) if self.by is None else _size(self.by, rules)
             sizes = [-size, size]
         forced = (room.forced_price(rules, prices, seat, size) for size in sizes)
-        return [Fraction(int(prices[seat]), rules.unit), *filter(None, forced)]
+        recorded = Fraction(int(prices[seat]), rules.unit)
+        return [recorded, *(price for price in forced if price is not None)]
 
     def _beside(self, game: RecordedGame) -> Sequence[str]:
         """Rule players that can sit there; BadParameter, UnknownName: one asked for cannot."""
         if self.beside is not None:
             for name in self.beside:
                 make_player(name, game.rules)
-            return self.beside
+            return list(dict.fromkeys(self.beside))
         room = room_of(game)
         return (
             [name for name in room.rules_beside(game.rules) if _plays(name, game)] if room else []

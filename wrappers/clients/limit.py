@@ -90,6 +90,8 @@ class Gate:
         self._line: deque[asyncio.Future[Preparation]] = deque()
         self._preparing = 0  # whose turn is not over
         self._paced = requests_per_minute is not None or tokens_per_minute is not None
+        # What calls may cost is learned while they wait: a tenth of a second of them is ready.
+        self._ready = min(READY, (requests_per_minute or 0) // 600) if self._paced else READY
         self._timer: asyncio.TimerHandle | None = None
         self._doubling: asyncio.TimerHandle | None = None
         self._slow_start, self._round, self._peak = True, 0, 0
@@ -128,7 +130,7 @@ class Gate:
     def _room(self) -> int:
         """Return how many may be made ready: for the places that are free, and some ahead."""
         places = self.places()
-        ahead = min(READY, places // 4)
+        ahead = min(self._ready, places // 4)
         return max(ahead, 1) if self._paced else places - self.in_flight + ahead
 
     def _call_up(self) -> None:

@@ -66,9 +66,7 @@ class Metered(Layer):
     ) -> None:
         super().__init__(client)
         self.ledger, self.estimator = ledger, estimator or Estimator()
-        inside: Any = client
-        while (nearer := getattr(inside, "client", None)) is not None:
-            inside = nearer
+        inside: Any = client.client if isinstance(client, Limit) else client
         self.inside, self.places, self.price = inside, places or PLACES, price_of(inside, ledger)
         self._highest = self.price.bound(max) if self.price else Price()
         costs_money = self._highest.input or self._highest.output

@@ -48,6 +48,7 @@ OFFICIAL = "https://api.openai.com/v1"
 TIMEOUT = 600.0  # seconds; thoughts of many minutes are paid for, whether waited for or not
 MOST_AT_ONCE = 10_000  # connections to one server; below, `Limit` decides
 CONNECT = 15.0  # seconds to connect
+IDLE = 4.0  # seconds for which a connection is kept; servers hang up after 5 and more
 PASSING = 408, 409, 424, 425, 429  # statuses below 500 of what another try may mend
 OPTIONS = (
     "temperature", "top_p", "max_tokens", "reasoning_effort", "stop", "seed", "response_format",
@@ -412,7 +413,7 @@ class OpenAIClient:
         headers |= {name.lower(): value for name, value in self._headers.items()}
         trusted = _trusted() if self.base_url.startswith("https:") else True
         session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=trusted, limit=MOST_AT_ONCE),
+            connector=aiohttp.TCPConnector(ssl=trusted, limit=MOST_AT_ONCE, keepalive_timeout=IDLE),
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),  # no call knows of another
             timeout=aiohttp.ClientTimeout(sock_connect=min(self.timeout, CONNECT)),
