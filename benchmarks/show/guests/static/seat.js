@@ -50,14 +50,17 @@ function field(name, schema, more, required) {
   return [make("p", {}, make("label", {}, `${label}${limit}`, area)), () => area.value];
 }
 
-/** A value, or null by a button of its own. */
+/** A value, or null or a word by a button of its own. */
 function optional(name, ways, more, required) {
   const real = ways.find((way) => way.type !== "null");
   const [part, read] = field(name, real, more, required);
-  if (!ways.some((way) => way.type === "null")) return [part, read];
-  const none = make("button", { type: "button", textContent: "None", className: "none" });
-  none.addEventListener("click", () => send({ [name]: null }));
-  return [make("div", {}, part, make("p", {}, none)), read];
+  const others = ways.filter((way) => way !== real).flatMap((way) => way.enum ?? (way.type === "null" ? [null] : []));
+  const buttons = others.map((value) => {
+    const button = make("button", { type: "button", textContent: value === null ? "None" : words(value), className: "none" });
+    button.addEventListener("click", () => send({ [name]: value }));
+    return button;
+  });
+  return buttons.length ? [make("div", {}, part, make("p", {}, ...buttons)), read] : [part, read];
 }
 
 /** Numbers by name, with their running sum where they must add up. */
