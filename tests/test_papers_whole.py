@@ -159,11 +159,13 @@ NAMES = {
     r"payoff( of .*)?": over(lambda r: r.payable),
     r"share of the prize": over(lambda r: r.stake if hasattr(r, "stake") else (0, 0)),
     r"profit( of an auction)?": over(lambda r: r.profits if hasattr(r, "profits") else (0, 0)),
-    r"survived|share of the (people|prize)": SHARE,
+    r"survived|share of the (people|prize)|share, or place between the ends": SHARE,
     r"price index|profit gain|solver's reply|response gap|.* surplus|unbid|rating|effect": FREE,
     r"gain( .*)?|advantage|payoff less equilibrium|change per round|density": FREE,
     r"Spearman's .*|rho|.* plan, .*": (-1, 1),
     r"|day|round|run( of a session)?|seat|rank.*|valuation|shot|auction|items sold|move": FREE,
+    r"mean": FREE,  # of measures, each between its own ends, see tests of them
+    r"request|claim": over(lambda r: tuple(e / getattr(r, "unit", 1) for e in r.bounds())),
     r"survivors of a game|coins offered .*|winning price|mean priority": FREE,
 }
 """Between which ends what a column or an axis is called lies, from the rules of a run's games."""

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.arrays import looked_up
 from llm_games.baselines.games.matrix_game import theory
 from llm_games.baselines.logit_equilibria import logit_equilibrium
 from llm_games.baselines.memory_one import EXTORTION, Memory, generous
@@ -93,7 +92,7 @@ def bully(view: View, noise: Noise) -> Array:
 def memory_one(rule: Memory, view: View, noise: Noise) -> Array:
     past = SeenActions(view)
     state = np.where(past.begun, 1 + 2 * past.own() + past.other(), 0)
-    return noise.random() >= looked_up(np.array(rule, np.float64), state)
+    return noise.random() >= np.array(rule, np.float64)[state]
 
 
 def generous_tit_for_tat(*given: Any) -> Array:
@@ -140,7 +139,7 @@ def _factor(value: str) -> int:
 
 
 def uniform(view: View, noise: Noise) -> Array:
-    return noise.integers(0, view.game.actions[view.seat], shape(view))
+    return noise.integers(0, view.game.actions[view.seat])
 
 
 def maximin(view: View, noise: Noise) -> Array:
