@@ -92,11 +92,11 @@ def recorded_moves(
 
 
 def _replayed(
-    game: Rulebook, seeds: Sequence[int], moves: Sequence[Any], given: Mapping[str, Any] | None
+    game: Rulebook, seeds: Sequence[int], moves: Sequence[Any], chance: Mapping[str, Any] | None
 ) -> Iterator[tuple[Any, Array, Array, Array]]:
     """Yield states, actions ``(players, tables)``, where a seat answered, and payoffs."""
     lengths = np.array([len(taken) for taken in moves])
-    state = game.begin(game.chance(Noise(np.array(seeds, np.uint64)), given), (len(seeds),))
+    state = game.begin(game.chance(Noise(np.array(seeds, np.uint64)), chance), (len(seeds),))
     for step in range(int(lengths.max())):
         actions = np.full((game.players, len(seeds)), MISSING, np.int64)
         for table in np.flatnonzero(lengths > step).tolist():

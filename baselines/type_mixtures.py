@@ -255,13 +255,14 @@ def _divergence(foretold: ForetoldMoves, a: int, b: int, error: float) -> Array:
     return total
 
 
-def shares_between(foretold: ForetoldMoves, episodes: Array, draws: int, seed: int) -> Array:
-    """Return shares of bootstrap samples over episodes, ``(draws, types)``.
+def shares_between(
+    foretold: ForetoldMoves, whole: TypeMixture, episodes: Array, draws: int, seed: int
+) -> Array:
+    """Return shares of bootstrap samples over episodes, ``(draws, types)``; `whole` is their fit.
 
     `episodes` are of each decision's, ``(decisions,)``. Errors are those of the whole record.
     """
     foretold = foretold.distinct()
-    whole = type_mixture(foretold)
     logs = foretold.by_seat(np.log(foretold.likelihoods(whole.error, whole.spread or 1.0)))
     of_seat = np.zeros(foretold.count, np.int64)
     of_seat[foretold.seats] = episodes

@@ -137,7 +137,7 @@ def _of_player(game: RecordedGame, player: str, names: Sequence[str]) -> PlayerT
         fit = compared(moves, recorded.last_rounds, recorded.rounds)
     draws = None
     if len(episodes) >= FEWEST:
-        draws = shares_between(moves, recorded.episodes, DRAWS, SEED)
+        draws = shares_between(moves, mixture, recorded.episodes, DRAWS, SEED)
     places = [(e, seat) for e, (_, seats) in enumerate(chosen) for seat in sorted(seats)]
     sitters = np.unique(recorded.sitters)
     return PlayerTypes(
