@@ -316,6 +316,10 @@ class Rulebook(ABC):
     def inside(self, state: Any) -> Any:
         return state
 
+    def core_chance(self, given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """Return of given chance what `core` draws."""
+        return given
+
     def talking(self, state: Any) -> PerTable:
         """Return the tables that talk now, bool; asked seats there are asked for a speech."""
         return np.zeros(state.round.shape, np.bool_)

@@ -12,8 +12,11 @@ from llm_games.benchmarks.judge.results import run_results
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.run.replay import replay
 from llm_games.errors import BadParameter
+from llm_games.noise import Noise
+from llm_games.questions import Speech
 from llm_games.registry import rulebook
 from llm_games.wrappers.play import play_table
+from llm_games.wrappers.policy import Decision, Policy
 from llm_games.wrappers.seats import plain
 from llm_games.wrappers.together import run_sync
 
@@ -188,3 +191,91 @@ def test_endowments_that_were_drawn_are_those_of_the_file(tmp_path, llm_games):
     with Records.open_readonly(tmp_path / "run.db") as run:
         assert run.episodes()[0].given == {"endowments": [11, 13, 15, 17, 20]}
         assert replay(run).differences == ()
+
+
+class Scribe(Policy):
+    """Plays at random, and writes its moves down as a user's script would."""
+
+    name = "scribe"
+    speaks = True
+
+    def __init__(self, rules):
+        self.inside = make_player("random", rules)
+        self.moves, self.words = [], []
+
+    def start(self, game, seat, seed):
+        return self.inside.start(game, seat, seed)
+
+    def act(self, view, memory):
+        decision = Decision("Go low!")
+        if not isinstance(view.question, Speech):
+            decision, memory = self.inside.act(view, memory)
+        self.moves.append(json.loads(view.question.reply(decision.action))[view.question.key])
+        self.words.append(f"So I choose {self.moves[-1]}." if len(self.moves) % 2 else "")
+        return decision, memory
+
+
+PLAIN = {  # games that are of no other form: their parameters
+    "water_allocation": {},
+    "english_auction": {"tie_rule": "lowest_index"},
+    "bargaining": {},
+    "beauty_contest": {"players": 3, "rounds": 2, "talk": {"turns": 1}},
+}
+
+
+def plain_sample(game, number):
+    """A game of random players in the plain form."""
+    rules = rulebook(game, **PLAIN[game])
+    scribes = [Scribe(rules) for _ in range(rules.players)]
+    noise = Noise(number)
+    chance = {name: drawn.tolist() for name, drawn in rules.chance(noise).items()}
+    chance.pop("lots", None)
+    episode = run_sync(play_table(rules, scribes, number, given=chance))
+    return {
+        "game": game,
+        "params": PLAIN[game] | {"players": rules.players},
+        "players": [f"model-{seat}" for seat in range(rules.players)],
+        "moves": [scribe.moves for scribe in scribes],
+        "words": [scribe.words for scribe in scribes],
+        "given": chance,
+        "payoffs": episode.payoffs.tolist(),
+    }
+
+
+@pytest.mark.parametrize("game", PLAIN)
+def test_plain_recordings_of_any_game_become_a_run_with_their_words(game, tmp_path, llm_games):
+    samples = [plain_sample(game, number) for number in range(2)]
+    for number, sample in enumerate(samples):
+        (tmp_path / f"{number}.json").write_text(json.dumps(sample))
+    code, _, err = llm_games("import", tmp_path, "--db", tmp_path / "run.db")
+    assert code == 0, err
+    with Records.open_readonly(tmp_path / "run.db") as records:
+        assert replay(records).differences == ()
+        rows = records.episodes()
+        notes = [[note.content["text"] for note in records.notes(row.id)] for row in rows]
+    for texts, sample in zip(notes, samples, strict=True):
+        assert sorted(texts) == sorted(text for row in sample["words"] for text in row if text)
+    assert llm_games("report", tmp_path / "run.db", "-o", tmp_path / "page.html")[0] == 0
+    assert llm_games("view", tmp_path / "run.db", "--export", tmp_path / "pages")[0] == 0
+
+
+PLAIN_FAULTS = {
+    "a key": ({"player": []}, "player"),
+    "a game": ({"game": "chess"}, "chess"),
+    "seats": ({"players": ["a"]}, "1 players need as many lists of moves"),
+    "words": ({"words": [[], []]}, "each of words one text a move"),
+    "payoffs": ({"payoffs": [0.0, -1.0]}, "give the params that it was played by"),
+    "too few payoffs": ({"payoffs": [0.0]}, "2 players have 1 payoffs"),
+    "a parameter": ({"params": {"pie": -3}}, "pie"),
+    "chance": ({"given": {"dice": [1]}}, "dice"),
+    "a move": ({"moves": [[-5], [5]], "words": None}, "player_0, its move 1"),
+}
+
+
+@pytest.mark.parametrize("fault", PLAIN_FAULTS)
+def test_what_is_wrong_with_a_plain_recording_is_named(fault, tmp_path, llm_games):
+    wrong, message = PLAIN_FAULTS[fault]
+    (tmp_path / "0.json").write_text(json.dumps(plain_sample("bargaining", 0) | wrong))
+    code, _, err = llm_games("import", tmp_path / "0.json", "--db", tmp_path / "run.db")
+    assert (code, (tmp_path / "run.db").exists()) == (2, False)
+    assert message in " ".join(err.split())

@@ -10,7 +10,7 @@ from llm_games.errors import BadParameter
 from llm_games.questions import BadReply
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
-from llm_games.wrappers.policy import Decision, Policy
+from llm_games.wrappers.policy import Decision, Note, Policy
 
 
 class BadRecording(BadParameter):
@@ -20,11 +20,16 @@ class BadRecording(BadParameter):
 class ImportedPolicy(Policy):
     """Makes recorded moves in order, read as replies are; without any it plays nothing.
 
-    BadRecording: there is no move left, or one that the rules do not take.
+    Words that were recorded beside a move become its note. BadRecording: there is no move left, or
+    one that the rules do not take.
     """
 
-    def __init__(self, name: str, moves: Sequence[Any] | None = None) -> None:
-        self.name, self.moves = f"imported:{name}", moves
+    speaks = True
+
+    def __init__(
+        self, name: str, moves: Sequence[Any] | None = None, words: Sequence[str] = ()
+    ) -> None:
+        self.name, self.moves, self.words = f"imported:{name}", moves, words
 
     def start(self, game: Rulebook, seat: int, seed: int) -> int:
         return 0
@@ -43,6 +48,9 @@ class ImportedPolicy(Policy):
         question = view.question
         assert question is not None
         try:
-            return Decision(question.read(question.mended(exact)[0])), memory + 1
+            move = question.read(question.mended(exact)[0])
         except BadReply as error:
             raise BadRecording(f"{place}: {error}") from None
+        words = self.words[memory] if self.words else ""
+        notes = (Note("words", {"text": words}),) if words else ()
+        return Decision(move, notes=notes), memory + 1

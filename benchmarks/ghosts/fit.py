@@ -189,8 +189,9 @@ class _GhostReading:
         decisions: dict[int, dict[int, DecisionRow]] = {}
         for decision in records.decisions(row.id):
             decisions.setdefault(decision.step, {})[decision.seat] = decision
-        table = Table(row.rules().core)  # what was said changes nothing of the game
-        table.reset(row.seed, row.given)
+        rules = row.rules()
+        table = Table(rules.core)  # what was said changes nothing of the game
+        table.reset(row.seed, rules.core_chance(row.given))
         noise, answers = Noise(row.seed), Answers(table.game)
         mine = [i for i, position in enumerate(row.seating) if position in self.source.places]
         seeds = [noise.of("seat", seat).seed() for seat in range(table.game.players)]

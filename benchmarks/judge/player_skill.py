@@ -69,7 +69,7 @@ class StackedEpisode(NamedTuple):
         return cls(
             rules=episode.rules,
             seed=row.seed,
-            fixed_chance=row.given,
+            fixed_chance=episode.given,
             names=episode.seats,
             places=places,
             steps=steps,

@@ -124,7 +124,7 @@ def _of_player(game: RecordedGame, player: str, names: Sequence[str]) -> PlayerT
             [episode.row.seed for episode in episodes],
             [[record["answers"] for record in episode.records] for episode in episodes],
             [seats for _, seats in chosen],
-            episodes[0].row.given,
+            episodes[0].given,
         )
         moves = foretold(recorded, names or usual_types(rules))
     except BadParameter as error:
@@ -172,7 +172,7 @@ def _chosen(game: RecordedGame, player: str) -> Iterator[tuple[RecordedEpisode, 
 def _alike(episodes: Sequence[RecordedEpisode]) -> Any:
     first = episodes[0]
     for episode in episodes:
-        if episode.rules != first.rules or episode.row.given != first.row.given:
+        if episode.rules != first.rules or episode.given != first.given:
             raise BadParameter("its episodes differ in their rules, or in what was given to chance")
     return first.rules
 

@@ -190,7 +190,7 @@ class _ReferenceTable(NamedTuple):
             names=names,
             positions=positions,
             seatings=seatings[:EPISODES] or usual,
-            fixed_chance=game.planned.get("given") or None,
+            fixed_chance=game.given,
             max_steps=game.planned.get("max_steps"),
         )
 

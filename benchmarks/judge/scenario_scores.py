@@ -100,9 +100,10 @@ class _ScenarioTable:
         order: str | None = "rotate",
     ) -> None:
         self.names, self.players = ([*column] for column in zip(*seats, strict=True))
-        self.game, self.params, self.fixed_chance = game, params, given or None
+        full = rulebook(game, **params)
+        self.game, self.params, self.fixed_chance = game, params, full.core_chance(given or None)
         self.max_steps = max_steps
-        self.rules, self.edition = rulebook(game, **params).core, game_class(game).edition
+        self.rules, self.edition = full.core, game_class(game).edition
         # What is somebody's own, or a file, may change without a version.
         self.ours = game_class(game).__module__.startswith("llm_games.games.") and all(
             rule_of(player.partition(":")[0], self.rules.name)

@@ -86,7 +86,7 @@ class TalkRound(NamedTuple):
 def turns(episode: RecordedEpisode, unfinished: bool = False) -> Iterator[TalkRound]:
     """Yield moves with the talk before each, by play; `unfinished`: also talk without a move."""
     table = Table(episode.rules)
-    table.reset(episode.row.seed, episode.row.given)
+    table.reset(episode.row.seed, episode.given)
     decisions_by_step: dict[int, dict[int, DecisionRow]] = {}
     for decision in episode.decisions():
         decisions_by_step.setdefault(decision.step, {})[decision.seat] = decision

@@ -173,6 +173,11 @@ class RecordedEpisode:
         return self.shelf.rules[alike]
 
     @cached_property
+    def given(self) -> Mapping[str, Any] | None:
+        """What was given of its rules' chance, without the order of speakers."""
+        return self.row.rules().core_chance(self.row.given) if self.row.given else None
+
+    @cached_property
     def every_step(self) -> list[StepRow]:
         """Its steps in order, with those in which players talked."""
         steps = self.file.steps(self.row.id)[: self.shelf.lengths.get(self.row.id)]
@@ -330,6 +335,11 @@ class RecordedGame:
     def rules(self) -> Any:
         """Its rules, without talk."""
         return self.full.core
+
+    @cached_property
+    def given(self) -> Mapping[str, Any] | None:
+        """What the run's file gives of its rules' chance, without the order of speakers."""
+        return self.full.core_chance(self.planned.get("given") or None)
 
     @property
     def talks(self) -> bool:

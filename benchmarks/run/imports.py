@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from llm_games.benchmarks.record.schema import NoteRow
 from llm_games.benchmarks.record.store import Store
 from llm_games.benchmarks.run.conduct import rows_of, start, void_reason
 from llm_games.benchmarks.run.plan import PlannedGame, PlannedSeat, RunPlan
@@ -24,14 +25,17 @@ from llm_games.wrappers.play import play_table
 from llm_games.wrappers.seats import Episode, Step
 from llm_games.wrappers.together import run_sync
 
+CENT = 0.005  # by how much payoffs of a file may be off: they are often rounded
+
 
 @dataclass(frozen=True)
 class Recording:
     """One game of others: who sat where, what each did in order, and what chance decided.
 
     `given` is chance as of `Rulebook.reset`; `shared` names chance that other recordings may have
-    met as well, None if nobody else met it. `check` says what of the file contradicts the record of
-    the game played again, "" if nothing does.
+    met as well, None if nobody else met it. `words` were written beside the moves; `payoffs` are
+    those of the file. `check` says what of the file contradicts the record of the game played
+    again, "" if nothing does.
     """
 
     path: Path
@@ -41,6 +45,8 @@ class Recording:
     moves: Sequence[Sequence[Any]]
     given: Mapping[str, Any] = field(default_factory=dict)
     shared: Any = None
+    words: Sequence[Sequence[str]] | None = None
+    payoffs: Sequence[float] | None = None
     check: Callable[[Sequence[Mapping[str, Any]]], str] = lambda records: ""
 
     @property
@@ -95,8 +101,9 @@ def write_run(recordings: Sequence[Recording], path: Path, title: str) -> int:
 
 
 def _played(recording: Recording, seed: int) -> tuple[Episode, list[Step]]:
-    seats = zip(recording.players, recording.moves, strict=True)
-    policies = [ImportedPolicy(name, moves) for name, moves in seats]
+    words = recording.words or [()] * len(recording.players)
+    seats = zip(recording.players, recording.moves, words, strict=True)
+    policies = [ImportedPolicy(*seat) for seat in seats]
     steps: list[Step] = []
 
     async def keep(step: Step) -> None:
@@ -115,6 +122,13 @@ def _played(recording: Recording, seed: int) -> tuple[Episode, list[Step]]:
                 f"{recording.path}: player_{seat} has {len(moves)} moves, but the game is over "
                 f"after {moves_by_seat[seat]}: its rounds do not belong together; leave it out"
             )
+    if recording.payoffs is not None:
+        for seat, payoff in enumerate(recording.payoffs):
+            if abs(payoff - episode.payoffs[seat]) > CENT:
+                raise BadRecording(
+                    f"{recording.path}: player_{seat} is paid {episode.payoffs[seat]:g} by the "
+                    f"rules, {payoff:g} by the file: give the params that it was played by"
+                )
     if why := recording.check([step.outcome.record for step in steps]):
         raise BadRecording(f"{recording.path}: {why}; leave the file out")
     return episode, steps
@@ -144,6 +158,11 @@ def _write(store: Store, episode: int, steps: Sequence[Step], reason: str | None
         store.begin(episode)
         for step in steps:
             row, decisions = rows_of(step)
-            for part in (row.thin(), *decisions):
+            notes = [
+                NoteRow(step.number, seat, number, note.kind, note.content)
+                for seat, decision in step.decisions.items()
+                for number, note in enumerate(decision.notes)
+            ]
+            for part in (row.thin(), *decisions, *notes):
                 store.add(part, episode)
         store.end(episode, reason)

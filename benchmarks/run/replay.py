@@ -34,7 +34,7 @@ from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.guests import GuestPolicy
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.play import play_table
-from llm_games.wrappers.policy import Decision, Policy
+from llm_games.wrappers.policy import Decision, Note, Policy
 from llm_games.wrappers.seats import DecisionPlace, Step
 
 AROUND = 30  # characters that are shown on each side of where two texts part
@@ -393,7 +393,7 @@ class _Rerun(EpisodeRecord):
 
 
 class _Seated(Policy):
-    """A seat without a model: its recorded moves."""
+    """A seat without a model: its recorded moves and notes."""
 
     name = "recorded"
 
@@ -411,7 +411,8 @@ class _Seated(Policy):
         if action is not None and not _fits(action, view):
             self.episode.note("action", "one of this game", _json(action), slot)
             raise _ReplayStop
-        return Decision(move), memory
+        notes = (Note(*note) for note in self.episode.notes.get(slot, ()))
+        return Decision(move, notes=tuple(notes)), memory
 
     def action(self, slot: DecisionPlace) -> Action:
         """`_ReplayStop`: none is recorded."""

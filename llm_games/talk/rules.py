@@ -130,8 +130,11 @@ class Talking(Rulebook):
             fixed = given[_ORDER.name]
             rows = np.ndim(fixed) > drawn.ndim
             drawn = self._orders(fixed, drawn.shape) if rows else _ORDER.filled(fixed, drawn)
-            rest = {name: value for name, value in given.items() if name != _ORDER.name}
+            rest = self.core_chance(given)
         return self.game.chance(noise, rest) | {_ORDER.name: drawn}
+
+    def core_chance(self, given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        return {name: value for name, value in (given or {}).items() if name != _ORDER.name} or None
 
     def _orders(self, rows: Any, batch: tuple[int, ...]) -> Array:
         """Return given orders of speakers ``(rounds, turns, players, *batch)``, all seats in each.

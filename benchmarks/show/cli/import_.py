@@ -12,13 +12,15 @@ def import_all(
     files: Annotated[list[Path], Argument(metavar="FILES", help="recordings, or folders of them")],
     db: Annotated[Path, Option("--db", metavar="FILE", help="the new file")],
 ) -> None:
-    """Make a run of games that another program has recorded: γ-Bench's JSON files.
+    """Make a run of games that another program has recorded: γ-Bench's JSON files, or plain ones.
 
-    Moves are as recorded, words are left out. All commands for runs take the new file; a player of
-    it takes a seat as a ghost: llm-games ghost fit FILE.
+    Moves are as recorded; words beside them are kept as notes (γ-Bench's are left out). All
+    commands for runs take the new file; a player of it takes a seat as a ghost: llm-games ghost fit
+    FILE.
     """
-    from llm_games.benchmarks.papers.gamma_bench.recordings import read
-    from llm_games.benchmarks.run.imports import write_run
+    from llm_games.benchmarks.papers.gamma_bench import recordings as gamma_bench
+    from llm_games.benchmarks.run import plain_recordings
+    from llm_games.benchmarks.run.imports import read_json, write_run
     from llm_games.wrappers.imported import BadRecording
 
     paths = [
@@ -28,6 +30,9 @@ def import_all(
     ]
     if not paths:
         raise BadRecording(f"{', '.join(map(str, files))}: there is no .json file")
-    title = "Imported from γ-Bench: actions as recorded, words not"
-    count = write_run([read(path) for path in paths], db, title)
+    foreign = [gamma_bench.is_one(read_json(path)) for path in paths]
+    readers = [gamma_bench.read if is_one else plain_recordings.read for is_one in foreign]
+    extent = "actions as recorded, words not" if any(foreign) else "actions as recorded"
+    title = f"Imported{' from γ-Bench' * all(foreign)}: {extent}"
+    count = write_run([read(path) for read, path in zip(readers, paths, strict=True)], db, title)
     print(f"{db}: {count} episodes; next: llm-games report {db}")

@@ -224,7 +224,7 @@ def _replies(episode: RecordedEpisode, names: Collection[str]) -> list[SpokenRep
 def _in_words(episode: RecordedEpisode, seats: Sequence[int]) -> Iterator[SpokenReply]:
     """Replies of seats without a model, from prompts that a model would have had."""
     table, moves_asked = Table(episode.rules), dict[int, Action]()
-    table.reset(episode.row.seed, episode.row.given)
+    table.reset(episode.row.seed, episode.given)
 
     def answer(request: Request) -> str:
         move = moves_asked.get(request.who.seat) if request.kind == MOVE else None
@@ -398,7 +398,7 @@ def _situations(game: RecordedGame, names: Collection[str]) -> Iterable[_ReplySi
             if reply.kind == MOVE and reply.outcome != "tool":
                 replies_by_step.setdefault(reply.step, []).append(reply)
         table = Table(episode.rules)
-        table.reset(episode.row.seed, episode.row.given)
+        table.reset(episode.row.seed, episode.given)
         for step, moves in _again(episode, table):
             for reply in replies_by_step.get(step, ()):
                 address = _DecisionAddress(episode.rules, table.state, moves, reply.seat)

@@ -186,7 +186,8 @@ class IndexReading:
         progress = self.progress[row.id]
         try:
             if progress.state is None:
-                progress.state = rules.reset(row.seed, given=row.given)
+                given = row.rules().core_chance(row.given)
+                progress.state = rules.reset(row.seed, given=given)
             number = int(progress.state.round) + 1
             if not talk:
                 progress.state, _ = rules.step(progress.state, np.asarray(record["actions"]))

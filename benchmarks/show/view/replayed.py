@@ -135,7 +135,7 @@ class ReplayedEpisode:
     def states(self) -> dict[int, tuple[Any, Any]]:
         """By step the state before a move and the one after it; {} if it cannot be played again."""
         table, states = Table(self.episode.rules), dict[int, tuple[Any, Any]]()
-        table.reset(self.row.seed, self.row.given)
+        table.reset(self.row.seed, self.episode.given)
         for turn in [] if self.why else self.turns:
             previous_state = table.state
             table.step({seat: move_of(action) for seat, action in turn.moves.items()})
