@@ -1,11 +1,13 @@
 """The client for OpenAI-compatible servers, against a real server over loopback that misbehaves."""
 
 import asyncio
+import contextlib
 import gzip
 import json
 import logging
 import os
 import pickle
+import socket
 import subprocess
 import sys
 import threading
@@ -793,6 +795,20 @@ def test_what_was_handled_before_is_not_why_a_server_is_not_reached():
 def test_a_host_that_is_not_there():
     client = OpenAIClient("m", "http://no-such-host.invalid/v1", api_key=KEY)
     assert "cannot reach http://no-such-host.invalid/v1 ([Errno -" in str(fails(client))
+
+
+def test_a_call_that_never_got_a_connection_cannot_have_been_paid(monkeypatch):
+    monkeypatch.setattr("llm_games.wrappers.clients.openai.CONNECT", 0.3)
+    with socket.socket() as full, contextlib.ExitStack() as queue:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(3):  # nobody accepts, and the queue is full
+            waiting = queue.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        url = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
+        failure = fails(OpenAIClient("m", url))
+    assert ("cannot reach" in str(failure), failure.unsure) == (True, False)
 
 
 def test_one_client_serves_many_event_loops_and_sync_code(server):

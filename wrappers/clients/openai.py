@@ -461,8 +461,10 @@ class OpenAIClient:
 
     def _unreached(self, error: Exception) -> ClientError:
         cause: BaseException = error
+        unconnected = _unconnected(cause)
         while cause.__cause__ is not None:  # down to the one that led to it
             cause = cause.__cause__
+            unconnected = unconnected or _unconnected(cause)
         if isinstance(cause, ClientError):
             return copy.copy(cause)
         if isinstance(cause, LLMGamesError):  # of a run's own file
@@ -471,7 +473,7 @@ class OpenAIClient:
             f"cannot reach {self.base_url} ({self._shown(str(cause) or type(cause).__name__)}): "
             "check that the server is running, that base_url is right, and the network",
             transient=True,
-            unsure=not _unconnected(cause),
+            unsure=not unconnected,
         )
 
     def _filtered(self, words: str, left_out: list[str] | None, latency: float) -> Completion:
@@ -699,5 +701,8 @@ def _unconnected(cause: BaseException) -> bool:
     """Test whether a call was never sent, since there was no connection."""
     import aiohttp
 
-    kinds = ConnectionRefusedError, socket.gaierror, ssl.SSLError, aiohttp.ClientConnectorError
+    kinds = (
+        *(ConnectionRefusedError, socket.gaierror, ssl.SSLError, aiohttp.ClientConnectorError),
+        aiohttp.ServerTimeoutError,  # the only limit in its hands is that of connecting
+    )
     return isinstance(cause, kinds) or type(cause).__name__ in ("ConnectError", "ConnectTimeout")
