@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -317,32 +317,17 @@ class _Origin:
         }
 
 
+Overflows = Mapping[DecisionPlace, Sequence[tuple[Any, str]]]
+"""By place, prompts that a server refused as too long, and what it said of them."""
+
+
 class Past:
-    """What stands before a branch, read from its origin's file."""
+    """What stands before a branch; branches of one episode share its `record`."""
 
-    def __init__(self, records: Records, point: BranchPoint) -> None:
-        self.point = point
-        row = _row(records, point.label, point.number)
-        if rows_digest(records, row, point.step) != point.rows:
-            raise NotRebuilt(f"{records.path} is not what it was when it was branched")
-        record = EpisodeRecord(records, row)
+    def __init__(self, record: EpisodeRecord, overflows: Overflows, point: BranchPoint) -> None:
+        self.point, self.overflows = point, overflows
         self.decisions, self.calls = record.decisions, record.calls
-        self.overflows = {
-            place: [(records.messages(about["prompt"]), about["said"]) for about in overflows]
-            for place, overflows in record.overflows.items()
-        }
         self._asked: Counter[tuple[int, DecisionPlace, str]] = Counter()
-
-    @classmethod
-    def of(cls, path: Path, point: BranchPoint) -> Past:
-        """Read the origin of the branch at `path`; NotRebuilt: it is not there, or another."""
-        origin = path.parent / point.origin
-        if not origin.is_file():
-            raise NotRebuilt(f"{path} is a branch of {origin}, which is not there")
-        with Records.open_readonly(origin) as records:
-            if run_digest(records) != point.run:
-                raise NotRebuilt(f"{origin} is not the run that {path} is a branch of")
-            return cls(records, point)
 
     def action(self, place: DecisionPlace) -> Action:
         """Return the move at a place that the point `holds`."""
@@ -392,8 +377,41 @@ class Past:
 
 
 def branch_pasts(plan: RunPlan, path: Path) -> dict[str, Past]:
-    """Return what stands before each branch of a run at `path`, by label; NotRebuilt."""
-    return {game.label: Past.of(path, game.branch) for game in plan.games if game.branch}
+    """Return what stands before each branch of a run at `path`, by label.
+
+    NotRebuilt: an origin is not there, or is not what it was.
+    """
+    points: dict[str, dict[str, BranchPoint]] = {}
+    for game in plan.games:
+        if game.branch:
+            points.setdefault(game.branch.origin, {})[game.label] = game.branch
+    pasts: dict[str, Past] = {}
+    for name, of_origin in points.items():
+        origin = path.parent / name
+        if not origin.is_file():
+            raise NotRebuilt(f"{path} is a branch of {origin}, which is not there")
+        with Records.open_readonly(origin) as records:
+            if {point.run for point in of_origin.values()} != {run_digest(records)}:
+                raise NotRebuilt(f"{origin} is not the run that {path} is a branch of")
+            pasts |= _pasts(records, of_origin)
+    return pasts
+
+
+def _pasts(records: Records, points: Mapping[str, BranchPoint]) -> Iterator[tuple[str, Past]]:
+    """Yield labels and what stands before them; an episode is read once for all its branches."""
+    episodes: dict[int, tuple[EpisodeRecord, Overflows]] = {}
+    for label, point in points.items():
+        row = _row(records, point.label, point.number)
+        if rows_digest(records, row, point.step) != point.rows:
+            raise NotRebuilt(f"{records.path} is not what it was when it was branched")
+        if row.id not in episodes:
+            record = EpisodeRecord(records, row)
+            overflows = {
+                place: [(records.messages(about["prompt"]), about["said"]) for about in rows]
+                for place, rows in record.overflows.items()
+            }
+            episodes[row.id] = record, overflows
+        yield label, Past(*episodes[row.id], point)
 
 
 class PastClient(Layer):
