@@ -13,7 +13,6 @@ from typing import Any
 
 from jinja2 import nodes
 from jinja2.compiler import operators
-from jinja2.tests import TESTS
 
 Scope = dict[str, str]  # Python's names of what a block sets, and of its loop's parts
 Blocks = dict[str, Callable[[Mapping[str, Any]], str]]
@@ -31,20 +30,14 @@ FORMS = {
     "Compare": "({chain})",
     "Operand": "{operator} {}",
     "Test": "({} is None)",
-    "Keyword": "{node.key}={}",
-    "Call": "{}({rest})",
     "Filter": "{node.name}({row})",
 }
 SIGNS = {"And": "and", "Or": "or", "Add": "+", "Sub": "-", "Mul": "*", "Mod": "%"}
 FORMS |= {kind: f"({{}} {sign} {{}})" for kind, sign in SIGNS.items()}
-OF_JINJA: Mapping[str, Any] = TESTS
 FILTERS: dict[str, Callable[..., Any]] = {
     "length": len,
-    "list": list,
     "items": lambda values: values.items(),
     "join": lambda values, between="": between.join(map(str, values)),
-    "format": lambda text, *values: text % values,
-    "reject": lambda values, test, *args: [v for v in values if not OF_JINJA[test](v, *args)],
 }
 MOST_KEPT = 4096  # texts of a filter at one place
 _EDGES = re.compile(" *\n *")  # of lines, which are stripped anyway
@@ -55,10 +48,17 @@ class NoPlainForm(Exception):
 
 
 class KeptTexts(dict[Any, str]):
-    """The texts of values at one place."""
+    """The texts of values at one place; of a row, which most seats are told alike, the last."""
 
     def __init__(self, write: Callable[[Any], str]) -> None:
         self.write = write
+        self.last: tuple[Any, str] = None, ""
+
+    def row(self, values: Any) -> str:
+        last = self.last
+        if values is not last[0]:
+            last = self.last = values, self.write(values)
+        return last[1]
 
     def __missing__(self, value: Any) -> str:
         if len(self) >= MOST_KEPT:
@@ -84,26 +84,11 @@ def plain_blocks(
     return functions
 
 
-class RowTexts:
-    """The text of a row at one place: most seats are told the one that the last was told."""
-
-    def __init__(self, write: Callable[[Any], str]) -> None:
-        self.write = write
-        self.last: tuple[Any, str] = None, ""
-
-    def __call__(self, row: Any) -> str:
-        last = self.last
-        if row is not last[0]:
-            last = self.last = row, self.write(row)
-        return last[1]
-
-
 class Expressions:
     """Writes nodes as Python; `names` are those that it uses."""
 
     def __init__(self, filters: Mapping[str, Any], keep: Sequence[str]) -> None:
         self.names, self.keep, self.count = dict(filters), keep, 0
-        self.names["map"] = lambda values, name: [filters[name](value) for value in values]
 
     def new(self, name: str) -> str:
         self.count += 1
@@ -131,8 +116,7 @@ class Expressions:
     def formed(self, node: Any, scope: Scope) -> str:
         """Write a node by its form, of the parts below it."""
         parts = [self.written(part, scope) for part in node.iter_child_nodes()]
-        row, rest = (", ".join([*some, ""]) for some in (parts, parts[1:]))
-        more = {"row": row, "rest": rest, "chain": " ".join(parts)}
+        more = {"row": ", ".join([*parts, ""]), "chain": " ".join(parts)}
         operator = operators.get(getattr(node, "op", ""))
         return FORMS[type(node).__name__].format(*parts, "''", node=node, operator=operator, **more)
 
@@ -152,9 +136,8 @@ class Expressions:
             return self.formed(node, scope)
         place, write = self.new(node.name), self.names[node.name]
         value = self.written(node.node, scope)
-        is_row = node.name == "listed"
-        self.names[place] = (RowTexts if is_row else KeptTexts)(lambda value: write(value, *consts))
-        return f"{place}({value})" if is_row else f"{place}[{value}]"
+        self.names[place] = KeptTexts(lambda value: write(value, *consts))
+        return f"{place}.row({value})" if node.name == "listed" else f"{place}[{value}]"
 
     # -- statements --------------------------------------------------------------------------------
     def write_if(self, node: nodes.If, scope: Scope) -> str:
@@ -163,19 +146,6 @@ class Expressions:
             condition = self.written(branch.test, scope)
             text += f"{self.body(branch.body, scope)} if {condition} else "
         return f"({text}{self.body(node.else_, scope)})"
-
-    def write_assign(self, node: nodes.Assign, scope: Scope) -> str:
-        if not isinstance(node.target, nodes.Name) or "loop" in scope:
-            raise NoPlainForm("a name that is set in a loop")
-        value, name = self.written(node.node, scope), self.new(node.target.name)
-        scope[node.target.name] = name
-        return f"(({name} := {value}), '')[1]"
-
-    def write_macro(self, node: nodes.Macro, scope: Scope) -> str:
-        args, name = {arg.name: self.new(arg.name) for arg in node.args}, self.new(node.name)
-        code = f"lambda {', '.join(args.values())}: {self.body(node.body, scope | args)}"
-        scope[node.name] = name
-        return f"(({name} := {code}), '')[1]"
 
     def write_for(self, node: nodes.For, scope: Scope) -> str:
         if node.else_ or node.test or node.recursive:
@@ -186,7 +156,5 @@ class Expressions:
         inner = scope | names | {"loop": items, f"{items}.index0": index}
         inner[f"{items}.last"] = f"({index} == len({items}) - 1)"
         body, target = self.body(node.body, inner), ", ".join(names.values())
-        if index not in body:
-            return f"''.join([{body} for {target} in {values}])"
         text = f"''.join([{body} for {index}, ({target}) in enumerate({items})])"
         return f"({text} if ({items} := [*{values}]) else '')"
