@@ -147,7 +147,7 @@ def drawn(axes: Axes) -> bool:
 
 
 def printed(figure: Figure, files: bool = True) -> tuple[str, bytes]:
-    figure.draw_without_rendering()  # finds the layout, which holds for both
+    figure.get_layout_engine().execute(figure)  # finds the layout, which holds for both
     figure.set_layout_engine(None)
     pixels, file = io.BytesIO(), io.StringIO()
     if files:
