@@ -1,7 +1,7 @@
 """Blocks of a template as plain functions of a dict of names, many times as fast as jinja's.
 
-A block becomes one expression: text with slots, in which conditions and loops stand as slots. A
-node without a plain form raises `NoPlainForm`; what the expression raises (a name is missing, an
+A block becomes one expression: text with slots, in which conditions and loops stand as slots. One
+with a node that has no form here is left out; what the expression raises (a name is missing, an
 attribute of what is no dict), jinja's own function of the block has to say.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import nodes
 from jinja2.compiler import operators
 
-Scope = dict[str, str]  # Python's names of what a block sets, and of its loop's parts
+Scope = dict[str, str]  # Python's names of the parts of loops
 Blocks = dict[str, Callable[[Mapping[str, Any]], str]]
 FORMS = {
     "Const": "{node.value!r}",
@@ -23,13 +23,11 @@ FORMS = {
     "Getitem": "{}[{}]",
     "Pair": "{}: {}",
     "Tuple": "({row})",
-    "List": "[{row}]",
     "Dict": "{{{row}}}",
     "Concat": "''.join(map(str, [{row}]))",
     "CondExpr": "({1} if {0} else {2})",
     "Compare": "({chain})",
     "Operand": "{operator} {}",
-    "Test": "({} is None)",
     "Filter": "{node.name}({row})",
 }
 SIGNS = {"And": "and", "Or": "or", "Add": "+", "Sub": "-", "Mul": "*", "Mod": "%"}
@@ -41,10 +39,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
 }
 MOST_KEPT = 4096  # texts of a filter at one place
 _EDGES = re.compile(" *\n *")  # of lines, which are stripped anyway
-
-
-class NoPlainForm(Exception):
-    """A node has no plain form."""
 
 
 class KeptTexts(dict[Any, str]):
@@ -78,7 +72,7 @@ def plain_blocks(
     for block in template.find_all(nodes.Block):
         try:
             code = f"lambda n: {writer.body(block.body, {})}"
-        except NoPlainForm:
+        except KeyError:
             continue
         functions[block.name] = eval(code, writer.names)
     return functions
@@ -107,11 +101,8 @@ class Expressions:
         return f"{text!r} % ({slots})"
 
     def written(self, node: Any, scope: Scope) -> str:
-        kind = type(node).__name__
-        write = getattr(self, f"write_{kind.lower()}", self.formed)
-        if write == self.formed and (kind not in FORMS or (kind == "Test" and node.name != "none")):
-            raise NoPlainForm(kind)
-        return str(write(node, scope))
+        """Return a node as an expression; KeyError: it has no form."""
+        return str(getattr(self, f"write_{type(node).__name__.lower()}", self.formed)(node, scope))
 
     def formed(self, node: Any, scope: Scope) -> str:
         """Write a node by its form, of the parts below it."""
@@ -128,14 +119,15 @@ class Expressions:
         owner = self.written(node.node, scope)
         return scope.get(f"{owner}.{node.attr}", f"{owner}[{node.attr!r}]")
 
+    def write_test(self, node: nodes.Test, scope: Scope) -> str:
+        return f"({self.written(node.node, scope)} is { {'none': None}[node.name] })"
+
     def write_filter(self, node: nodes.Filter, scope: Scope) -> str:
-        if node.name not in self.names:
-            raise NoPlainForm(node.name)
+        write = self.names[node.name]
         consts = [arg.value for arg in node.args if isinstance(arg, nodes.Const)]
         if node.name not in self.keep or len(consts) < len(node.args) or node.kwargs:
             return self.formed(node, scope)
-        place, write = self.new(node.name), self.names[node.name]
-        value = self.written(node.node, scope)
+        place, value = self.new(node.name), self.written(node.node, scope)
         self.names[place] = KeptTexts(lambda value: write(value, *consts))
         return f"{place}.row({value})" if node.name == "listed" else f"{place}[{value}]"
 
@@ -149,7 +141,7 @@ class Expressions:
 
     def write_for(self, node: nodes.For, scope: Scope) -> str:
         if node.else_ or node.test or node.recursive:
-            raise NoPlainForm("a loop with conditions")
+            raise KeyError("a loop with conditions")
         targets = [node.target, *node.target.find_all(nodes.Name)]
         names = {t.name: self.new(t.name) for t in targets if isinstance(t, nodes.Name)}
         values, index, items = self.written(node.iter, scope), self.new("k"), self.new("items")
