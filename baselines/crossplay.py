@@ -20,6 +20,8 @@ from llm_games.errors import BadParameter
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.policy import Policy
 
+CHANCE = "cross-play"
+"""Name of the chance that all line-ups meet; by it a game of a run is known as one."""
 ALL, ONE = "all", "one"  # line-ups: all that there are, or one player among those of another kind
 MANY = 1000  # line-ups beyond which only `ONE` of a kind is set among others, unless asked for
 

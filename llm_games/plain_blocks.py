@@ -1,7 +1,7 @@
 """Blocks of a template as plain functions of a dict of names, many times as fast as jinja's.
 
-A block becomes one expression: text with slots, in which conditions and loops stand as slots. A
-node without a plain form raises `NoPlainForm`; what the expression raises (a name is missing, an
+A block becomes one expression: text with slots, in which conditions and loops stand as slots. One
+with a node that has no form here is left out; what the expression raises (a name is missing, an
 attribute of what is no dict), jinja's own function of the block has to say.
 """
 
@@ -13,9 +13,8 @@ from typing import Any
 
 from jinja2 import nodes
 from jinja2.compiler import operators
-from jinja2.tests import TESTS
 
-Scope = dict[str, str]  # Python's names of what a block sets, and of its loop's parts
+Scope = dict[str, str]  # Python's names of the parts of loops
 Blocks = dict[str, Callable[[Mapping[str, Any]], str]]
 FORMS = {
     "Const": "{node.value!r}",
@@ -24,41 +23,36 @@ FORMS = {
     "Getitem": "{}[{}]",
     "Pair": "{}: {}",
     "Tuple": "({row})",
-    "List": "[{row}]",
     "Dict": "{{{row}}}",
     "Concat": "''.join(map(str, [{row}]))",
     "CondExpr": "({1} if {0} else {2})",
     "Compare": "({chain})",
     "Operand": "{operator} {}",
-    "Test": "({} is None)",
-    "Keyword": "{node.key}={}",
-    "Call": "{}({rest})",
     "Filter": "{node.name}({row})",
 }
 SIGNS = {"And": "and", "Or": "or", "Add": "+", "Sub": "-", "Mul": "*", "Mod": "%"}
 FORMS |= {kind: f"({{}} {sign} {{}})" for kind, sign in SIGNS.items()}
-OF_JINJA: Mapping[str, Any] = TESTS
 FILTERS: dict[str, Callable[..., Any]] = {
     "length": len,
-    "list": list,
     "items": lambda values: values.items(),
     "join": lambda values, between="": between.join(map(str, values)),
-    "format": lambda text, *values: text % values,
-    "reject": lambda values, test, *args: [v for v in values if not OF_JINJA[test](v, *args)],
 }
 MOST_KEPT = 4096  # texts of a filter at one place
 _EDGES = re.compile(" *\n *")  # of lines, which are stripped anyway
 
 
-class NoPlainForm(Exception):
-    """A node has no plain form."""
-
-
 class KeptTexts(dict[Any, str]):
-    """The texts of values at one place."""
+    """The texts of values at one place; of a row, which most seats are told alike, the last."""
 
     def __init__(self, write: Callable[[Any], str]) -> None:
         self.write = write
+        self.last: tuple[Any, str] = None, ""
+
+    def row(self, values: Any) -> str:
+        last = self.last
+        if values is not last[0]:
+            last = self.last = values, self.write(values)
+        return last[1]
 
     def __missing__(self, value: Any) -> str:
         if len(self) >= MOST_KEPT:
@@ -78,24 +72,10 @@ def plain_blocks(
     for block in template.find_all(nodes.Block):
         try:
             code = f"lambda n: {writer.body(block.body, {})}"
-        except NoPlainForm:
+        except KeyError:
             continue
         functions[block.name] = eval(code, writer.names)
     return functions
-
-
-class RowTexts:
-    """The text of a row at one place: most seats are told the one that the last was told."""
-
-    def __init__(self, write: Callable[[Any], str]) -> None:
-        self.write = write
-        self.last: tuple[Any, str] = None, ""
-
-    def __call__(self, row: Any) -> str:
-        last = self.last
-        if row is not last[0]:
-            last = self.last = row, self.write(row)
-        return last[1]
 
 
 class Expressions:
@@ -103,7 +83,6 @@ class Expressions:
 
     def __init__(self, filters: Mapping[str, Any], keep: Sequence[str]) -> None:
         self.names, self.keep, self.count = dict(filters), keep, 0
-        self.names["map"] = lambda values, name: [filters[name](value) for value in values]
 
     def new(self, name: str) -> str:
         self.count += 1
@@ -122,17 +101,13 @@ class Expressions:
         return f"{text!r} % ({slots})"
 
     def written(self, node: Any, scope: Scope) -> str:
-        kind = type(node).__name__
-        write = getattr(self, f"write_{kind.lower()}", self.formed)
-        if write == self.formed and (kind not in FORMS or (kind == "Test" and node.name != "none")):
-            raise NoPlainForm(kind)
-        return str(write(node, scope))
+        """Return a node as an expression; KeyError: it has no form."""
+        return str(getattr(self, f"write_{type(node).__name__.lower()}", self.formed)(node, scope))
 
     def formed(self, node: Any, scope: Scope) -> str:
         """Write a node by its form, of the parts below it."""
         parts = [self.written(part, scope) for part in node.iter_child_nodes()]
-        row, rest = (", ".join([*some, ""]) for some in (parts, parts[1:]))
-        more = {"row": row, "rest": rest, "chain": " ".join(parts)}
+        more = {"row": ", ".join([*parts, ""]), "chain": " ".join(parts)}
         operator = operators.get(getattr(node, "op", ""))
         return FORMS[type(node).__name__].format(*parts, "''", node=node, operator=operator, **more)
 
@@ -144,17 +119,17 @@ class Expressions:
         owner = self.written(node.node, scope)
         return scope.get(f"{owner}.{node.attr}", f"{owner}[{node.attr!r}]")
 
+    def write_test(self, node: nodes.Test, scope: Scope) -> str:
+        return f"({self.written(node.node, scope)} is { {'none': None}[node.name] })"
+
     def write_filter(self, node: nodes.Filter, scope: Scope) -> str:
-        if node.name not in self.names:
-            raise NoPlainForm(node.name)
+        write = self.names[node.name]
         consts = [arg.value for arg in node.args if isinstance(arg, nodes.Const)]
         if node.name not in self.keep or len(consts) < len(node.args) or node.kwargs:
             return self.formed(node, scope)
-        place, write = self.new(node.name), self.names[node.name]
-        value = self.written(node.node, scope)
-        is_row = node.name == "listed"
-        self.names[place] = (RowTexts if is_row else KeptTexts)(lambda value: write(value, *consts))
-        return f"{place}({value})" if is_row else f"{place}[{value}]"
+        place, value = self.new(node.name), self.written(node.node, scope)
+        self.names[place] = KeptTexts(lambda value: write(value, *consts))
+        return f"{place}.row({value})" if node.name == "listed" else f"{place}[{value}]"
 
     # -- statements --------------------------------------------------------------------------------
     def write_if(self, node: nodes.If, scope: Scope) -> str:
@@ -164,29 +139,14 @@ class Expressions:
             text += f"{self.body(branch.body, scope)} if {condition} else "
         return f"({text}{self.body(node.else_, scope)})"
 
-    def write_assign(self, node: nodes.Assign, scope: Scope) -> str:
-        if not isinstance(node.target, nodes.Name) or "loop" in scope:
-            raise NoPlainForm("a name that is set in a loop")
-        value, name = self.written(node.node, scope), self.new(node.target.name)
-        scope[node.target.name] = name
-        return f"(({name} := {value}), '')[1]"
-
-    def write_macro(self, node: nodes.Macro, scope: Scope) -> str:
-        args, name = {arg.name: self.new(arg.name) for arg in node.args}, self.new(node.name)
-        code = f"lambda {', '.join(args.values())}: {self.body(node.body, scope | args)}"
-        scope[node.name] = name
-        return f"(({name} := {code}), '')[1]"
-
     def write_for(self, node: nodes.For, scope: Scope) -> str:
         if node.else_ or node.test or node.recursive:
-            raise NoPlainForm("a loop with conditions")
+            raise KeyError("a loop with conditions")
         targets = [node.target, *node.target.find_all(nodes.Name)]
         names = {t.name: self.new(t.name) for t in targets if isinstance(t, nodes.Name)}
         values, index, items = self.written(node.iter, scope), self.new("k"), self.new("items")
         inner = scope | names | {"loop": items, f"{items}.index0": index}
         inner[f"{items}.last"] = f"({index} == len({items}) - 1)"
         body, target = self.body(node.body, inner), ", ".join(names.values())
-        if index not in body:
-            return f"''.join([{body} for {target} in {values}])"
         text = f"''.join([{body} for {index}, ({target}) in enumerate({items})])"
         return f"({text} if ({items} := [*{values}]) else '')"

@@ -550,19 +550,6 @@ class Rulebook(ABC):
             outcome.broke = broke & ~state.over
         return next_state, outcome
 
-    def march(
-        self, state: Any, due: PerTable, marchers: Sequence[tuple[Array, Any]]
-    ) -> tuple[Any, PerPlayer]:
-        """Take many steps in a row, as `step` would, that pay nobody and end no round.
-
-        At tables that are `due`, bool. Each of `marchers` are seats, bool ``(players, tables)``,
-        and how these move, as `Policy.marching` says. Also returns who moved, each once.
-        """
-        raise NotImplementedError(f"{self.name}: nobody says how it moves")
-
-    # -- how one seat's action looks outside ---------------------------------------------------
-
-    @cached_property
     def same_limits(self) -> bool:
         """`legal` is `bounds` for every seat at all times."""
         kind = type(self)

@@ -53,13 +53,12 @@ class Table:
     def reopen(self) -> None:
         """Enter the first state of this episode, in which talk waits for all seats' words."""
         self.steps = 0
-        run, episode, _, seat, call, _ = self.who or Who(self.game.name, self.seed)
-        self._who = run, episode, seat, call
+        self._who = self.who or Who(self.game.name, self.seed)
         self._enter(self._dealt)
 
     def _enter(self, state: Any) -> None:
         self.state = state
-        run, episode, seat, call = self._who
+        run, episode, _, seat, call, _ = self._who
         self.sight = Sight(self.game, state, Who(run, episode, self.steps, seat, call, self.seed))
 
     def hush(self, seats: Sequence[int]) -> None:

@@ -55,7 +55,6 @@ class Sight:
 
     def __init__(self, game: Rulebook, state: Any, who: Who = NOBODY) -> None:
         self.game, self.state, self.who = game, state, who
-        self._questions: dict[int, Question | None] = {}
 
     def __reduce__(self) -> tuple[type[Sight], tuple[Rulebook, Any, Who]]:
         return Sight, (self.game, self.state, self.who)
@@ -97,11 +96,8 @@ class Sight:
         return [seat for seat, asked in enumerate(truths) if asked]
 
     def question(self, seat: int) -> Question | None:
-        """Return what a seat of one table is asked, or None; made once."""
-        questions = self._questions
-        if seat not in questions:
-            questions[seat] = self.game.asks(self.state, seat) if seat in self.asked else None
-        return questions[seat]
+        """Return what a seat of one table is asked, or None."""
+        return self.game.asks(self.state, seat) if seat in self.asked else None
 
     def fact(self, index: int) -> Array:
         """Return the values of one fact of `Rulebook.facts`, or, after them, of `recalled`."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from jinja2 import nodes, runtime, sandbox
+from jinja2 import sandbox
 
 from llm_games import game_rooms as rooms
 from llm_games.asides import Aside
@@ -135,9 +135,8 @@ class Prompts:
 
     def rules(self, game: Rulebook, seat: int, persona: str | None = None) -> str:
         """Return the rules as this seat hears them, after one of `PERSONAS` or your own words."""
-        core, me = game.core, game.names()[seat]
-        names = core.terms() | self._seat_values(core, seat, me)
-        rules = _render(self._template, names, "rules")
+        core = game.core
+        rules = _render(self._template, self._terms_of(core)[seat], "rules")
         if core is not game:
             rules = "\n".join(filter(None, (rules, self._talk_rules(game, seat))))
         if not persona:
@@ -287,12 +286,12 @@ class Prompts:
         """Return the names that stay in a game, by seat."""
         if self._game is not game:
             terms, names = game.terms() | {"notes": NO_NOTES}, enumerate(game.names())
-            self._terms = [terms | self._seat_values(game, seat, name) for seat, name in names]
+            self._terms = [
+                terms | {"me": name, "seat": seat, "goal": self.goal(game, seat)}
+                for seat, name in names
+            ]
             self._game = game
         return self._terms
-
-    def _seat_values(self, game: Rulebook, seat: int, name: str) -> dict[str, Any]:
-        return {"me": name, "seat": seat, "goal": self.goal(game, seat)}
 
 
 class Blocks:
@@ -326,20 +325,6 @@ def versions(game: str, folder: str | Path | None = None) -> list[str]:
     return sorted(names - {"planning"})
 
 
-class _Context(runtime.Context):
-    """The names that a block can see. Made for every block, so it is kept small."""
-
-    # Nothing is ever put into these: what a block sets stays in the block.
-    vars: dict[str, Any] = {}  # noqa: RUF012
-    exported_vars: set[str] = set()  # noqa: RUF012
-    globals_keys: set[str] = set()  # noqa: RUF012
-    blocks: dict[str, Any] = {}  # noqa: RUF012
-    eval_ctx = nodes.EvalContext(jinja2.Environment())
-
-    def __init__(self, template: jinja2.Template, values: dict[str, Any]) -> None:
-        self.environment, self.name, self.parent = template.environment, template.name, values
-
-
 class _Environment(sandbox.ImmutableSandboxedEnvironment):
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is dict and attribute in obj:  # ``a.b.items`` is a key, not a method
@@ -371,7 +356,7 @@ def _rendered(template: jinja2.Template, values: dict[str, Any], block: str) -> 
         raise BadParameter(f"{template.filename} lacks the block {block!r}")
     environment = template.environment
     try:
-        pieces = template.blocks[block](_Context(template, values))
+        pieces = template.blocks[block](template.new_context(values, shared=True))
         pieces = environment.pieces(pieces) if isinstance(environment, Guarded) else pieces
         return "".join(pieces).strip()
     except Exception as error:  # whatever a template does wrong

@@ -314,7 +314,7 @@ def test_plain_functions_say_what_jinja_says(name, monkeypatch):
         views += [table.sight.view(seat) for seat in (0, 1) if not table.state.over]
     for version in versions(name):
         prompts = Prompts(name, version)
-        assert words._plain(prompts._template).keys() == prompts._template.blocks.keys()
+        assert prompts._template.blocks.keys() - words._plain(prompts._template) <= {"rules"}
         said = [prompts.text(view) for view in views]
         with monkeypatch.context() as patch:
             patch.setattr(words, "_plain", lambda template: {})

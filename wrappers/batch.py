@@ -125,7 +125,8 @@ class BatchSeats:
 
     def march(self, due: PerTable) -> bool:
         """Take steps in a row at these tables where players say how they move; or return False."""
-        if self.listens or self.tables.game.core is not self.tables.game:
+        game: Any = self.tables.game
+        if self.listens or game.core is not game:
             return False
         state, marchers = self.tables.state, list[tuple[Array, Any]]()
         for policy, mine, memory in zip(self.policies, self._held, self.memories, strict=True):
@@ -134,7 +135,7 @@ class BatchSeats:
                 marchers.append((mine, way))
         if not marchers:
             return False
-        next_state, moved = self.tables.game.march(state, due, marchers)
+        next_state, moved = game.march(state, due, marchers)
         if not any_true(moved):
             return False
         for k, mine in enumerate(self._held):

@@ -126,7 +126,7 @@ class Policy(ABC):
         return name in next(names for names in bases if {name, "decide_batch"} & names)
 
     def marching(self, state: Any, memory: Any) -> Any:
-        """Return how it moves until its tables' next decisions, for `Rulebook.march`, or None.
+        """Return how it moves until its tables' next decisions, for a game's `march`, or None.
 
         It counts its moves as `plain` says.
         """

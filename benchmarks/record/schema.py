@@ -37,15 +37,6 @@ def _plain(value: Any) -> Any:
 
 
 _encode = json.JSONEncoder(default=_plain).encode
-_decoder: Any = json.JSONDecoder()
-
-
-def _decode(text: str) -> Any:
-    try:
-        value, end = _decoder.scan_once(text, 0)  # what `_encode` writes has no blanks around it
-    except (StopIteration, TypeError):
-        end = None
-    return value if end == len(text) else json.loads(text)
 
 
 def _encode_or_none(value: Any) -> str | None:
@@ -122,7 +113,7 @@ class Relation:
         elif kind is bool:
             self.loads[name], kind = bool, int
         elif kind not in _SQL:
-            self.loads[name], self.dumps[name] = _decode, _encode if null else _encode_or_none
+            self.loads[name], self.dumps[name] = json.loads, _encode if null else _encode_or_none
         self.kinds[name] = kind if kind in _SQL else None
         return f"{name} {_SQL.get(kind, 'TEXT')}{null}{constraint}"
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, create_model, field_validator
 
-from llm_games.baselines.crossplay import chosen, lineup
+from llm_games.baselines.crossplay import CHANCE, chosen, lineup
 from llm_games.benchmarks.record.checked_table import (
     ConfigError,
     Count,
@@ -23,8 +23,6 @@ from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.guest_seat import KINDS
 
-CHANCE = "cross-play"
-"""Name of the chance that all line-ups meet; by it a game of a run is known as one."""
 SHARED = (
     *("title", "seed", "player", "models", "cache", "budget", "prices"),
     *("max_attempts", "max_tables", "failed_reply", "scoring", "success"),

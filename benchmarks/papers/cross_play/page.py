@@ -11,13 +11,12 @@ import numpy as np
 
 from llm_games.arrays import Array
 from llm_games.baselines.alpha_rank import ALPHA, alpha_rank
-from llm_games.baselines.crossplay import Cross, which_of
+from llm_games.baselines.crossplay import CHANCE, Cross, which_of
 from llm_games.baselines.seat_rotation import uneven
 from llm_games.benchmarks.judge.paper import HALF, Draw, Paper, Section, Sketch
 from llm_games.benchmarks.judge.result_table import ResultTable
 from llm_games.benchmarks.papers.cross_play.solved import Crossed
 from llm_games.benchmarks.record.recorded_games import RecordedGame, Run
-from llm_games.benchmarks.run.lineups import CHANCE
 from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.show.page.plot_style import FAINT, assign_looks
 

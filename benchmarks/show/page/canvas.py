@@ -147,7 +147,8 @@ def drawn(axes: Axes) -> bool:
 
 
 def printed(figure: Figure, files: bool = True) -> tuple[str, bytes]:
-    figure.draw_without_rendering()  # finds the layout, which holds for both
+    layout: Any = figure.get_layout_engine()
+    layout.execute(figure)  # finds places, which hold for both
     figure.set_layout_engine(None)
     pixels, file = io.BytesIO(), io.StringIO()
     if files:

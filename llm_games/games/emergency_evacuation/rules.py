@@ -735,7 +735,11 @@ class EmergencyEvacuation(Rulebook):
     def march(
         self, state: EvacuationState, due: PerTable, marchers: Sequence[tuple[Array, Marching]]
     ) -> tuple[EvacuationState, PerPlayer]:
-        """Take the steps of walkers up to the next player, or the last mover of the round."""
+        """Take the steps of walkers up to the next player, or the last mover of the round.
+
+        They are as `step` would take them, at tables that are `due`, bool. Each of `marchers` are
+        seats, bool ``(players, tables)``, and how these move. Also returns who moved, each once.
+        """
         target, (seconds, mine) = state.target, np.zeros((2, *state.cell.shape), np.bool_)
         likes = list[list[list[int]]]()
         for cells, (ranked_cells, second) in marchers:
