@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -35,6 +35,7 @@ class StandIn:
     """Base of what stands for an array while rules are traced, see `llm_games.tracing`."""
 
     into: Any  # returns the entries of an array at this index along an axis
+    called: Any  # of rows, see below
 
 
 def any_true(array: Array) -> bool:
@@ -86,6 +87,19 @@ def at(values: Array, index: Array) -> Array:
 def looked_up(values: Array, index: Any, axis: int = 0) -> Array:
     """Return the entries of constant `values`, the same at all tables, at `index`."""
     return index.into(values, axis) if isinstance(index, StandIn) else values.take(index, axis)
+
+
+def called(function: Callable[[Array], Any], where: Array, rows: Array) -> Array:
+    """Return the answers of a function of rows, int64 ``(n, k)``, at some tables; 0 elsewhere.
+
+    `where` ``(*batch)``, `rows` ``(*batch, k)``. It is called though what calls it was traced.
+    """
+    if isinstance(rows, StandIn):
+        return rows.called(function, where)
+    answers = np.zeros(where.shape, np.int64)
+    if any_true(where):
+        answers[where] = function(rows[where].astype(np.int64))
+    return answers
 
 
 def entry(values: Array, index: tuple[Any, ...]) -> Array:

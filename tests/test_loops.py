@@ -28,9 +28,8 @@ MADE_OF_MORE = {"q_learning"}  # it needs a market
 NUMPY_PLAYS = {
     "bargaining": {"best_response", "best_to_people", "people", "rational", "selfish_responder"},
     "beauty_contest": {"best_response", "level_k:2"},
-    "bertrand_competition": {"best_response", "match", "reciprocal", "undercut:1"},
+    "bertrand_competition": {"best_response"},
     "budget_auction": {"best_response", "rational"},
-    "english_auction": {"knap", "mc", "rational"},  # the knapsack
     "matrix_game": {
         *("best_response", "fictitious_play", "turn_taking"),
         *("memory_one:1,0,0,1,1", "zd_extort:2", "generous"),
@@ -55,6 +54,7 @@ TRACED = [pair for pair in PAIRS if pair[1] not in NUMPY_PLAYS.get(pair[0], ())]
 FEW = [
     ("water_allocation", "even"),
     ("english_auction", "rule:4"),
+    ("english_auction", "rational"),
     ("battle_royale", "cooperative"),
     ("battle_royale", "rational"),
     ("battle_royale", "random"),

@@ -15,11 +15,11 @@ from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import PATIENCE
 
 WHY_NOT = {
-    "emergency_evacuation": ("a stand-in was put into an array", "more than 64 players"),
+    "emergency_evacuation": ("arrays used as indices", "more than 64 players"),
     "bertrand_competition": ("np.exp is not traced",),  # logit demand
     "english_auction": ("more than 20000 operations",),  # rounds are skipped until none is
-    "matrix_game": ("np.einsum is not traced",),  # what is seen of others with slips
-    "deal_or_no_deal": ("a stand-in was put into an array",),  # scenarios are looked up
+    "matrix_game": ("'O'",),  # `np.einsum` of what is seen of others with slips
+    "deal_or_no_deal": ("dtype('O')",),  # scenarios are looked up
 }
 """The games that do not trace, all of them or with some settings."""
 PRESETS = [(n, {"preset": preset}) for n in NAMES for preset in (None, *game_class(n).presets)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import operator
 import os
 import platform
 import shutil
@@ -26,14 +25,15 @@ from llm_games.errors import BadParameter
 from llm_games.files import cache_folder, write_whole
 from llm_games.noise import Noise, counted
 from llm_games.rulebook import Array, PerTable
-from llm_games.tracing.code import C, Code, changes, inputs, listed, standing_in
-from llm_games.tracing.graph import WIDE, Untraceable, lifted
+from llm_games.tracing.code import C, Code
+from llm_games.tracing.graph import Call, Untraceable, changes, inputs, lifted, standing_in
 from llm_games.view import Sight
 from llm_games.wrappers.single_agent import LONGEST_WAIT
 
 FLAGS = "-O3 -march=native -ffp-contract=off -fwrapv -fno-math-errno -shared -fPIC -w"
 HEAD = """#include <math.h>
 #include <stdint.h>
+#include <string.h>
 #define inf INFINITY
 #define nan NAN
 enum { False, True };
@@ -46,8 +46,13 @@ static inline int64_t over(int64_t a, int64_t b) {
   return b ? a / b - ((a % b != 0) & ((a < 0) != (b < 0))) : 0;
 }
 static inline int64_t rest(int64_t a, int64_t b) { return b ? a - b * over(a, b) : 0; }
-int64_t play(int64_t N, int64_t M, int64_t last, void **given) {"""
-PAD = 8  # entries between rows, which would share the cache's lines at powers of 2
+static inline int64_t ask(int64_t *slots, int64_t t, int64_t n, int64_t *row, int *asks) {
+  int64_t *slot = slots + t * (n + 1);
+  if (!row[0] || slot[0] == 2) return row[0] ? slot[n] : 0;
+  return memcpy(slot, row, 8 * n), *asks = 1, 0;
+}
+int play(int64_t N, int64_t M, int64_t last, void **given) {"""
+PAD = 8  # entries between rows
 
 
 def built(source: str) -> Any:
@@ -76,14 +81,13 @@ class TableLoop:
     def __init__(self, env: Any, rules: Sequence[Any]) -> None:
         self.seat, state = env.seating.seat, env.game.reset(0, (1,))
         self.state, _ = env.game.settle(state, env.game.fallback(state))
-        self._fields, self._play = list[Array](), built(self._traced(env, rules)).play
-        self._play.argtypes = [ctypes.c_int64] * 3 + [ctypes.POINTER(ctypes.c_void_p)]
-        self._play.restype = ctypes.c_int64
+        self._fields, self._play = dict[str, Array](), built(self._traced(env, rules)).play
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()  # a copy of what holds it makes its own
 
     def _traced(self, env: Any, rules: Sequence[Any]) -> str:
+        """Return the loop in C."""
         game, seat, none = env.game, self.seat, np.zeros(1, np.bool_)
         state, moves = standing_in(self.state), lifted(np.zeros((game.players, 1), np.int64))
         sight = Sight(game, going := state.replace(over=none, void=none))
@@ -95,39 +99,40 @@ class TableLoop:
                 move = rules[player](sight.view(other), Noise.keyed(key))
                 moves[other] = np.where(turn[other], move, 0)
         after, outcome = game.settle(going, moves)
+        changed, seen = changes(state, after), lifted(game.observe(state))[seat]
         paid = outcome.rewards, outcome.finished, outcome.broke, outcome.record["actions"]
-        return self._source(env, turn, [listed(part)[seat][0] for part in paid], state, after)
-
-    def _source(self, env: Any, turn: Any, paid: list[Any], state: Any, after: Any) -> str:
-        turns, changed = listed(turn[:, 0]), changes(state, after)
-        seen = listed(env.game.observe(state)[self.seat, 0])
-        groups: list[Any] = [[turns[self.seat]], [paid, turns, *changed.values()], seen]
-        look, play, show = (Code(outputs, C) for outputs in groups)
+        of_learner = [lifted(part)[seat] for part in paid]
+        outputs = [*of_learner, turn, *changed.values()]
+        # What is put out is used twice: so all of it has a name before any of it is written.
+        look, play, show = (Code(a, C) for a in ([turn[seat]], [*outputs, *outputs], [seen]))
         self.draws = any("keys" in part.args[0] for part in play.uses if part.op == "input")
-        self.tables, fields = play.tables, vars(self.state)
-        arrays = self._parts(env, env._moved)
-        arrays |= {f"p{k}": field for k, field in enumerate(fields.values())}
-        arrays |= {f"c{k}": table for k, table in enumerate(self.tables)}
-        given = [f"{a.dtype}_t *restrict {name} = *given++;" for name, a in arrays.items()]
-        cells = {f"p{place}[{k} * M + t]": cell
-                 for place, row in changed.items() for k, cell in enumerate(row)}  # fmt: skip
-        reward, finished, broke, action = map(play.text, paid)
+        self.tables, fields = play.tables, {f"s_{n}": a for n, a in vars(self.state).items()}
+        self.calls = dict[str, Any]()
+        for name, table in self.tables.items():
+            if isinstance(table, Call):
+                slots = np.zeros((env.num_envs, table.width), np.int64)
+                self.tables[name], self.calls[name] = slots, (table.of, slots)
+        arrays = self._parts(env, env._moved) | fields | self.tables
+        (reward,), (finished,), (broke,), (action,), turns, *rows = map(play.texts, outputs)
+        (waits,), (numbers,) = look.texts(turn[seat]), show.texts(seen)
         return "\n".join([
-            HEAD, *given, "for (int64_t t = 0; t < N; t++) {",
+            HEAD, "int asks = 0, again = 0;",
+            *(f"{a.dtype}_t *restrict {name} = *given++;" for name, a in arrays.items()),
+            "for (int64_t t = 0; t < N; t++) {",
             "for (int64_t step = 0; due[t]; step++) {", "{", *look.lines,
-            f"if (({look.text(turns[self.seat])}) > moved[t] || finished[t]",
-            f"    || p{[*fields].index('round')}[t] >= last) break; }}",
+            f"if ({waits} > moved[t] || finished[t] || s_round[t] >= last) break; }}",
             f"if (step == {LONGEST_WAIT}) return 1;", *play.lines,
-            *(f"const {WIDE[cell.kind].__name__}_t n{k} = {play.text(cell)};"
-              for k, cell in enumerate(cells.values())),
+            "if (asks) { asks = 0; again = 2; break; }",
+            *(f"{name}[t * {slots.shape[1]}] = 0;" for name, (_, slots) in self.calls.items()),
+            *(f"s_{name}[{k} * M + t] = {text};"
+              for name, row in zip(changed, rows, strict=True) for k, text in enumerate(row)),
             f"reward[t] += {reward}; payoff[t] += {reward}; finished[t] = {finished}; steps[t]++;",
             f"if (moved[t]) {{ acted[t] = 1; broke[t] = {broke}; action[t] = {action};",
             "moved[t] = 0; moves[t] = 0; }",
-            *(f"decided[{k} * N + t] += {play.text(cell)};"
-              for k, cell in enumerate(turns) if self.draws),
-            *(f"{place} = n{k};" for k, place in enumerate(cells)), "}", *show.lines,
-            *(f"seen[t * {len(seen)} + {k}] = {show.text(n)};" for k, n in enumerate(seen)),
-            "} return 0; }\n",
+            *(f"decided[{k} * N + t] += {row[0]};" for k, row in enumerate(turns) if self.draws),
+            "}", *show.lines,
+            *(f"seen[t * {len(numbers)} + {k}] = {text};" for k, text in enumerate(numbers)),
+            "} return again; }\n",
         ])  # fmt: skip
 
     def _parts(self, env: Any, mask: PerTable) -> dict[str, Array]:
@@ -145,28 +150,33 @@ class TableLoop:
 
     def play_on(self, env: Any, mask: PerTable) -> None:
         """Play until learners are asked or done at these tables."""
-        n, parts, names = env.num_envs, self._parts(env, mask), [*vars(self.state)]
-        fields = [getattr(env.tables.state, name) for name in names]
-        if not self._fields or any(map(operator.is_not, fields, self._fields)):
-            rows = (((*field.shape[:-1], n + PAD), field.dtype) for field in fields)
-            self._fields = [np.empty(*row)[..., :n] for row in rows]
-            for own, field in zip(self._fields, fields, strict=True):
-                own[:] = field
-            self._places = [array.ctypes.data for array in (*self._fields, *self.tables)]
-        places = [*(part.ctypes.data for part in parts.values()), *self._places]
+        n, parts, fields = env.num_envs, self._parts(env, mask), env.tables.state.arrays()
+        self._fields = {
+            name: field if field is self._fields.get(name) else padded(field)
+            for name, field in fields.items()
+        }
+        arrays = *parts.values(), *self._fields.values(), *self.tables.values()
+        given = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
         last = env.game.begun + (env.max_cycles or 2**62)
-        given = (ctypes.c_void_p * len(places))(*places)
-        if self._play(n, n + PAD, last, given):
+        while (again := self._play(*map(ctypes.c_int64, (n, n + PAD, last)), given)) == 2:
+            for function, slots in self.calls.values():
+                asked = slots[:, 0] == 1
+                slots[asked, -1] = function(slots[asked, 1:-1])
+                slots[asked, 0] = 2
+        if again:
             raise BadParameter(f"{env.game.name}: nobody ends the game; set max_cycles")
         env._acted |= (acted := parts["acted"])
         env._action[acted] = env.game.in_units(parts["action"])[acted]
         if self.draws:
-            memories = env.seats.memories
-            env.seats.memories = [m._replace(decided=parts["decided"]) for m in memories]
-        state = env.tables.state.replace(**dict(zip(names, self._fields, strict=True)))
-        env.tables.go_on(state, parts["steps"], own=True)
+            env.seats.memories = [m._replace(decided=parts["decided"]) for m in env.seats.memories]
+        env.tables.go_on(env.tables.state.replace(**self._fields), parts["steps"], own=True)
         if env.obs_mode != "text":
             vars(env._view())["numbers"] = parts["seen"]
+
+
+def padded(field: Array) -> Array:
+    """Return a copy whose rows do not share the cache's lines, as those of powers of 2 would."""
+    return np.pad(field, [(0, 0)] * (field.ndim - 1) + [(0, PAD)])[..., :-PAD]
 
 
 def loop_of(env: Any) -> TableLoop | str:
@@ -176,10 +186,8 @@ def loop_of(env: Any) -> TableLoop | str:
         return "the learner's seat changes, players talk, or moves are plans"
     if env.regret is not None or type(env.codec).begin is not Codec.begin:
         return "what is told needs the records of all steps"
-    if seats.listens or seats.look_back:
-        return "players remember what they hear"
-    if not all(policy.says("plain") for policy in seats.policies):
-        return "a player decides otherwise than the rules of its base"
+    if seats.listens or seats.look_back or not all(p.says("plain") for p in seats.policies):
+        return "a player remembers what it hears, or decides otherwise than the rules of its base"
     rules = [p.plain(m) for p, m in zip(seats.policies, seats.memories, strict=True)]
     if None in rules:
         return "not all players are rules"

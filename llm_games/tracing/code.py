@@ -1,4 +1,4 @@
-"""States of stand-ins, and lines of Python or of C of what rules make of them."""
+"""Lines of Python or of C that work out what rules make of stand-ins."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.tracing.graph import WIDE, Node, TracedArray, Untraceable, const, lifted
+from llm_games.tracing.graph import WIDE, Call, Node, Untraceable
 
 LONG = 200  # letters of an expression that is not parted
 PYTHON, C = 0, 1
@@ -17,9 +17,10 @@ FORMS = r"""
 =           {name} = {text}                   const {T} {name} = {text};
 input       {0}
 const       {0}                               ({T}){0}
-load        s{1}[{0}]                         ({T})p{1}[within({0}, {2}) * M + t]
+load        s_{1}[{0}]                        ({T})s_{1}[within({0}, {2}) * M + t]
 look        {1}[{0}]                          ({T}){1}[within({0}, {2})]
 pick        ({row},)[{0}]                     ((const {T}[]){{{row}}})[within({0}, {n})]
+called      {0}({row})                        ask({0}, t, {n}, (int64_t[]){{{row}}}, &asks)
 where       {1} if {0} else {2}               {0} ? {1} : {2}
 castb       {0} != 0
 castbi      1 if {0} else 0                   ({T}){0}
@@ -48,16 +49,22 @@ LINES += [[name, f"{{0}} {sign} {{1}}"] for name, sign in re.findall(r"(\S+) (\S
 IN = [{name: forms[way % len(forms)] for name, *forms in LINES} for way in (PYTHON, C)]
 
 
-class Code:
-    """Lines that work out nodes; what is used once stands where it is used.
+class Text(str):
+    """Code that stands in lists as it is."""
 
-    `outputs` are nodes in lists, `texts` those of all nodes, `tables` constants: c0, c1, ...
+    __repr__ = str.__str__
+
+
+class Code:
+    """Lines that work out arrays of nodes; what is used once stands where it is used.
+
+    `uses` counts how often each node is used, `tables` are constants: c0, c1, ...
     """
 
-    def __init__(self, outputs: Any, language: int) -> None:
-        self.lines, self.tables, self.texts = list[str](), list[Any](), dict[Node, str]()
-        self.uses, forms = Counter(leaves(outputs)), IN[language]
-        todo = [*self.uses]
+    def __init__(self, arrays: Sequence[Any], language: int) -> None:
+        self.lines, self.tables, self._texts = list[str](), dict[str, Any](), dict[Node, Text]()
+        self.uses = Counter(node for array in arrays for node in np.asarray(array).ravel())
+        todo, forms = [*self.uses], IN[language]
         while todo:
             parts = [arg for arg in todo.pop().args if isinstance(arg, Node)]
             todo += {*parts} - self.uses.keys()
@@ -68,69 +75,23 @@ class Code:
             form = forms.get(op + kinds + kind) or forms.get(op + kind) or forms.get(op)
             if form is None:
                 raise Untraceable(f"np.{op} is not traced")
-            names: Any = {
-                "T": f"{WIDE[kind].__name__}_t",
-                "n": len(args) - 1,
-                "name": f"t{len(self.lines)}",
-            }
-            names["text"] = f"({form.format(*args, row=', '.join(map(str, args[1:])), **names)})"
-            named = self.uses[part] > 1 or len(names["text"]) > LONG
-            if named := named and op not in ("const", "input"):
-                self.lines.append(forms["="].format(**names))
-            self.texts[part] = names["name" if named else "text"]
+            names = {"T": f"{WIDE[kind].__name__}_t", "n": len(args) - 1}
+            text = f"({form.format(*args, row=', '.join(map(str, args[1:])), **names)})"
+            if (self.uses[part] > 1 or len(text) > LONG) and op not in ("const", "input"):
+                name = f"t{len(self.lines)}"
+                self.lines.append(forms["="].format(name=name, text=text, **names))
+                text = name
+            self._texts[part] = Text(text)
 
     def _named(self, arg: Any) -> Any:
         if isinstance(arg, Node):
-            return self.texts[arg]
-        if not isinstance(arg, np.ndarray):
+            return self._texts[arg]
+        if not isinstance(arg, np.ndarray | Call):
             return arg
-        if all(arg is not table for table in self.tables):
-            self.tables.append(arg)
-        return f"c{[*map(id, self.tables)].index(id(arg))}"
+        name = next((n for n, table in self.tables.items() if table is arg), f"c{len(self.tables)}")
+        self.tables[name] = arg
+        return name
 
-    def text(self, outputs: Any) -> str:
-        """Return nodes, in lists, in which there may be texts; of truths in a tuple their bytes."""
-        if isinstance(outputs, list):
-            return f"[{', '.join(map(self.text, outputs))}]"
-        if isinstance(outputs, tuple):
-            some = " or ".join(dict.fromkeys(map(self.text, outputs)))
-            return f"bytes({self.text([*outputs])}) if {some} else b''"
-        return outputs if isinstance(outputs, str) else self.texts[outputs]
-
-
-def leaves(outputs: Any) -> list[Node]:
-    if isinstance(outputs, list | tuple):
-        return [leaf for part in outputs for leaf in leaves(part)]
-    return [] if isinstance(outputs, str) else [outputs]
-
-
-def listed(part: Any) -> Any:
-    """Return the nodes of an array in lists, as NumPy lists numbers."""
-    return lifted(part).cells.tolist()
-
-
-def inputs(texts: Sequence[str], dtype: Any) -> TracedArray:
-    nodes = [Node("input", np.dtype(dtype).kind, text) for text in texts]
-    return TracedArray(nodes, dtype)
-
-
-def standing_in(state: Any) -> Any:
-    """Return a state of stand-ins; a number is known by its field's place, and its own in that."""
-    fields = dict[str, Any]()
-    for place, (name, array) in enumerate(vars(state).items()):
-        size, kind = array.size, array.dtype.kind
-        nodes = [Node("load", kind, const(k), place, size) for k in range(size)]
-        fields[name] = TracedArray(nodes, array.dtype, array.shape)
-    return state.replace(**fields)
-
-
-def changes(before: Any, after: Any) -> dict[int, list[Node]]:
-    """Return the nodes of each field that is another in the state after, by its place."""
-    changed = dict[int, list[Node]]()
-    for place, (name, old) in enumerate(vars(before).items()):
-        new = lifted(vars(after)[name])
-        if new.dtype != old.dtype or new.shape != old.shape:
-            raise Untraceable(f"{name} of a state changes its kind or shape")
-        if new is not old:
-            changed[place] = listed(new.reshape(-1))
-    return changed
+    def texts(self, array: Any) -> Any:
+        """Return the text of each node of an array, in lists."""
+        return np.asarray(np.frompyfunc(self._texts.get, 1, 1)(np.asarray(array)), object).tolist()

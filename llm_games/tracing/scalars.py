@@ -7,8 +7,9 @@ game. Other arrays are made when somebody reads them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property, lru_cache
+from operator import itemgetter
 from struct import Struct
 from typing import Any
 
@@ -17,8 +18,8 @@ import numpy as np
 from llm_games.arrays import Array, Later
 from llm_games.facts import LARGEST
 from llm_games.questions import MISSING
-from llm_games.tracing.code import PYTHON, Code, changes, inputs, listed, standing_in
-from llm_games.tracing.graph import lifted
+from llm_games.tracing.code import PYTHON, Code
+from llm_games.tracing.graph import changes, inputs, lifted, standing_in
 
 MOST_PLAYERS = 64
 INT64 = np.dtype(np.int64)
@@ -46,7 +47,7 @@ class PlayedRecord(Later):
     def __getitem__(self, name: str) -> Any:
         is_played = name == "actions"  # what is read most
         part = self._rules.played(*self._due) if is_played else self._parts[name]
-        return _array(part, self._of[name])
+        return _array(part, *self._of[name])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)
@@ -55,55 +56,56 @@ class PlayedRecord(Later):
 class ScalarRules:
     """A game's `step`, `observe`, facts and who is asked, on a table's numbers.
 
-    Made of a state, and of the state and record that NumPy's rules make of it.
+    Made of a state of a game under way. `facts` and `asked` are functions of a state, whose answer
+    is None where `numbers_of` has none.
     """
 
-    def __init__(self, game: Any, state: Any, next_state: Any, record: Mapping[str, Any]) -> None:
+    def __init__(self, game: Any, state: Any) -> None:
         self.game, self.kind, fields = game, type(state), vars(state)
-        self.kinds = [(array.shape, array.dtype) for array in fields.values()]
-        forms = map(_form, fields.values(), vars(next_state).values())
-        self.slots = {
-            name: (k, form) for k, (name, form) in enumerate(zip(fields, forms, strict=True))
-        }
+        self.forms = {name: (array.dtype, array.shape) for name, array in fields.items()}
+        self.slots = {name: k for k, name in enumerate(fields)}
         before, moves = standing_in(state), inputs([f"a{k}" for k in range(game.players)], INT64)
         after, outcome = game.settle(before.replace(over=np.False_, void=np.False_), moves)
-        changed = changes(before, after)
-        self.stays = [name for name, (k, _) in self.slots.items() if k not in changed]
+        changed, seen = changes(before, after), lifted(game.observe(before))
+        self.stays = [name for name in fields if name not in changed]
         parts = {name: lifted(part) for name, part in outcome.record.items()}
-        self.recorded = {name: _form(part, record[name]) for name, part in parts.items()}
-        numbers = [*(changed.get(k, f"s{k}") for k in range(len(fields))), "arrays"]
-        self._over, self._nobody = self.slots["over"][0], bytes(game.players)
-        finished, broke = (tuple(listed(truths)) for truths in (outcome.finished, outcome.broke))
-        outputs, paid = [numbers, finished, broke], listed(outcome.rewards)
-        self._step = self._compile("step", outputs, "s, a, into", paid)
-        self.played = self._compile("played", listed(parts["actions"]), "s, a")
-        self.record = self._compile("record", [*map(listed, parts.values())], "s, a")
-        seen = lifted(game.observe(before))
-        self._observe = self._compile("observe", [], "s, into", listed(seen.reshape(-1)), "f")
-        facts = [listed(fact.of(before)) for fact in game.facts]
-        self.facts, self.asked = self._reader(facts), self._reader(listed(game.asked(before)))
-        self._shapes = seen.shape, seen.shape[:1]
+        self.recorded = {name: (part.dtype, part.shape) for name, part in parts.items()}
+        self._shapes, self._nobody = (seen.shape, seen.shape[:1]), bytes(game.players)
+
+        def stepped(texts: list[Any]) -> str:
+            rows = dict(zip(changed, texts[3:], strict=True))
+            numbers = [str(rows.get(name, f"s_{name}")) for name in fields]
+            flags = (
+                f"bytes({row}) if {' or '.join(dict.fromkeys(row))} else b''" for row in texts[1:3]
+            )
+            return f"{packed(texts)}, [{', '.join(numbers)}, arrays], {', '.join(flags)}"
+
+        outputs = outcome.rewards, outcome.finished, outcome.broke, *changed.values()
+        pay, show = (Struct(form).pack_into for form in (f"{game.players}d", f"{seen.size}f"))
+        self._step = self._compile("s, a, into", stepped, outputs, pay)
+        self.played = self._compile("s, a", itemgetter(0), [parts["actions"]])
+        self.record = self._compile("s, a", str, parts.values())
+        self._observe = self._compile("s, into", packed, [seen.reshape(-1)], show)
+        self.facts = self._reader(str, [fact.of(before) for fact in game.facts])
+        self.asked = self._reader(itemgetter(0), [game.asked(before)])
 
     def _compile(
-        self, name: str, outputs: list[Any], given: str = "s", packed: Any = (), kind: str = "d"
+        self, given: str, write: Callable[[Any], Any], arrays: Any, pack: Any = None
     ) -> Any:
-        """Return a function that returns its outputs, and packs other numbers of this kind."""
-        code, fields = Code([outputs, *packed], PYTHON), (f"s{k}" for k in range(len(self.slots)))
-        lines = [f"{', '.join(fields)}, arrays = s"]
-        if "a" in given:
+        """Return a function that returns what is to `write` of the arrays' texts."""
+        code = Code(arrays := [*map(lifted, arrays)], PYTHON)
+        lines = [f"{', '.join(f's_{name}' for name in self.slots)}, arrays = s"]
+        if "a" in given.split(", "):
             lines.append(f"{', '.join(f'a{k}' for k in range(self.game.players))}, = a")
-        pack = f"pack(into, 0, {', '.join(map(code.text, packed))})"
-        lines += [*code.lines, *[pack] * bool(packed), f"return {code.text(outputs)}"]
-        names = NAMES | {f"c{k}": table.ravel().tolist() for k, table in enumerate(code.tables)}
-        names["pack"] = Struct(f"{len(packed)}{kind}").pack_into
-        source = "\n    ".join([f"def {name}({given}):", *lines])
-        exec(compile(source, f"<{name} of {self.game.name}>", "exec"), names)
-        return names[name]
+        lines += [*code.lines, f"return {write([*map(code.texts, arrays)])}"]
+        names = NAMES | {name: table.ravel().tolist() for name, table in code.tables.items()}
+        source = "\n    ".join([f"def play({given}):", *lines])
+        exec(compile(source, f"<{self.game.name}>", "exec"), names := names | {"pack": pack})
+        return names["play"]
 
-    def _reader(self, outputs: list[Any]) -> Callable[[Any], Any]:
-        """Return a function of a state, whose answer is None where `numbers_of` has none."""
-        read, numbers_of = self._compile("read", outputs), self.numbers_of
-        return lambda state: None if (numbers := numbers_of(state)) is None else read(numbers)
+    def _reader(self, write: Callable[[Any], Any], arrays: Any) -> Callable[[Any], Any]:
+        read = self._compile("s", write, arrays)
+        return lambda state: (numbers := self.numbers_of(state)) and read(numbers)
 
     def numbers_of(self, state: Any) -> Any:
         """Return a state's numbers; None if it is no state of one table as these rules know it."""
@@ -111,7 +113,7 @@ class ScalarRules:
         if entries.get("_rules") is self:
             return entries["_numbers"]
         arrays = {n: getattr(state, n) for n in self.slots} if type(state) is self.kind else {}
-        if [(array.shape, array.dtype) for array in arrays.values()] != self.kinds:
+        if {name: (array.dtype, array.shape) for name, array in arrays.items()} != self.forms:
             return None
         numbers: list[Any] = [array.ravel().tolist() for array in arrays.values()]
         numbers.append({name: arrays[name] for name in self.stays})
@@ -120,8 +122,8 @@ class ScalarRules:
 
     def array(self, numbers: list[Any], name: str) -> Any:
         """Return a field of a state."""
-        place, form = self.slots[name]
-        return numbers[-1][name] if name in numbers[-1] else _array(numbers[place], form)
+        kept = numbers[-1]
+        return kept[name] if name in kept else _array(numbers[self.slots[name]], *self.forms[name])
 
     def step(self, state: Any, actions: Array) -> tuple[Any, ...] | None:
         """Return the next state and the parts of the outcome.
@@ -130,11 +132,11 @@ class ScalarRules:
         """
         fits = actions.dtype is INT64 and actions.shape == self._shapes[1]
         numbers = self.numbers_of(state) if fits else None
-        if numbers is None or numbers[self._over][0]:
+        if numbers is None or numbers[self.slots["over"]][0]:
             return None
         moves, paid = actions.tolist(), np.empty(self._shapes[1])
         try:
-            next_numbers, finished, broke = self._step(numbers, moves, paid)
+            _, next_numbers, finished, broke = self._step(numbers, moves, paid)
         except WAYS_OUT:
             return None
         # What breaks no rule is not large.
@@ -154,15 +156,13 @@ class ScalarRules:
         return seen
 
 
-def _form(array: Any, made: Any) -> tuple[Any, ...]:
-    """Return how numbers become an array, or, as NumPy `made` it, a number."""
-    return array.dtype, array.shape, () if isinstance(made, np.generic) else ...
+def packed(texts: list[Any]) -> str:
+    return f"pack(into, 0, {', '.join(texts[0])})"
 
 
-def _array(numbers: list[Any], form: tuple[Any, ...]) -> Any:
-    array = np.array(numbers, form[0])
-    whole = form[2] is ... and array.shape == form[1]
-    return array if whole else array.reshape(form[1])[form[2]]
+def _array(numbers: list[Any], dtype: Any, shape: tuple[int, ...]) -> Any:
+    array = np.array(numbers, dtype)
+    return array if array.shape == shape != () else array.reshape(shape)[()]
 
 
 @lru_cache(4096)
@@ -175,17 +175,13 @@ def scalar_rules(game: Any) -> ScalarRules | str:
     if game.players > MOST_PLAYERS:
         return f"more than {MOST_PLAYERS} players"
     try:
-        state = before = game.reset(0)
-        actions = game.fallback(state)
-        for _ in range(2):  # from the second step on all parts have the kinds that they keep
-            after, outcome = game.settle(state, actions)
-            if after.over:
-                break
-            before, state = state, after
-        rules = ScalarRules(game, before, after, outcome.record)
-        after, outcome = game.settle(before, actions)
+        actions = game.fallback(state := game.reset(0))
+        after, _ = game.settle(state, actions)
+        state = state if after.over else after  # whose fields have the kinds that they keep
+        rules = ScalarRules(game, state)
+        after, outcome = game.settle(state, actions)
         expected = after, outcome.rewards, outcome.finished, outcome.record, outcome.broke
-        played = rules.step(before, actions)
+        played = rules.step(state, actions)
         equal = played and _bits(rules, *played) == _bits(game, *expected)
     except Exception as error:  # whatever rules do that stand-ins do not take
         return f"{type(error).__name__}: {error}"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.arrays import any_true, at
+from llm_games.arrays import at, called
 from llm_games.baselines.regret import Claim, Measured, Parts, Steps
 from llm_games.games.english_auction.rules import WITHDRAW
 from llm_games.rulebook import Array, PerPlayer, PerTable
@@ -41,23 +41,26 @@ def bears(
     """Return whether buying now at a price leaves no better use of the money, ``(*batch)``."""
     # ``gain + K(budget - price) >= K(budget)``; ``K`` is the `knapsack` of later items, of these
     # costs and gains ``(*batch, items)``. Money is in steps, costs rounded up and budgets down.
-    units, gains = np.broadcast_arrays(-(-costs // np.asarray(step)[..., None]), gains)
+    units = -(-costs // np.asarray(step)[..., None])
     budget_units, rest_units = (np.maximum(money, 0) // step for money in (budget, budget - price))
     # Most are decided without it: a loss, more than all later gains, or money enough for them all.
     useful = (gains > 0) & (units <= budget_units[..., None])
     units, gains = units * useful, gains * useful
     free = units.sum(axis=-1) <= rest_units
-    yes = np.array((price <= budget) & (gain >= 0))
+    yes = (price <= budget) & (gain >= 0)
     unclear = yes & ~free & (gain < gains.sum(axis=-1))
-    if any_true(unclear):
-        rows = np.concatenate([units[unclear], gains[unclear]], axis=-1).astype(np.int64)
-        ends = (np.broadcast_to(money, yes.shape)[unclear] for money in (budget_units, rest_units))
-        lost = []
-        for row, whole, rest in zip(rows, *ends, strict=True):
-            value = _knapsack_of(row.tobytes(), max(whole, MOST_STEPS))
-            lost.append(value[whole] - value[rest])
-        yes[unclear] = np.broadcast_to(gain, yes.shape)[unclear] >= lost
-    return yes
+    parts = units, gains, budget_units[..., None], rest_units[..., None]
+    return yes & (gain >= called(_lost, unclear, np.concatenate(parts, axis=-1)))
+
+
+def _lost(rows: Array) -> list[int]:
+    """Return what is not gained later: of rows of costs, gains, the whole money and the rest."""
+    kinds = np.ascontiguousarray(rows[:, :-2]).view(f"V{8 * (rows.shape[1] - 2)}")[:, 0].tolist()
+    ends = zip(kinds, *rows[:, -2:].T.tolist(), strict=True)
+    values = (
+        (_knapsack_of(kind, max(whole, MOST_STEPS)), whole, rest) for kind, whole, rest in ends
+    )
+    return [value[whole] - value[rest] for value, whole, rest in values]
 
 
 @lru_cache(4096)
