@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from llm_games import promises
-from llm_games.arrays import Array
+from llm_games.arrays import Array, arrayed, looked_up
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.questions import BadReply, Question, read_integer
@@ -41,7 +41,7 @@ def code_of(taken: Any) -> Array:
 
 def taken_of(codes: Any, kinds: int) -> Array:
     """Return what is taken, ``(kinds, ...)``; the inverse of `code_of`."""
-    codes = np.asarray(codes, np.int64)
+    codes = arrayed(codes)
     return np.stack([codes // BASE**power % BASE for power in reversed(range(kinds))])
 
 
@@ -69,7 +69,7 @@ class Scenarios:
     """Tables of all scenarios, in which many are looked up at once.
 
     `by_kind` has scenarios last, ``(3, kinds, scenarios)``; `everything` is all items as a number;
-    `fits` tells of that number, first, and a division's, whether it can be had.
+    `legal` tells of that number, first, and an action, whether it can be had; accepting cannot.
     """
 
     def __init__(self, table: Array) -> None:
@@ -78,17 +78,18 @@ class Scenarios:
         rows, row = np.unique(table[:, 1:].reshape(-1, kinds), axis=0, return_inverse=True)
         self.by_kind = np.ascontiguousarray(table.transpose(1, 2, 0))
         self.everything = code_of(self.by_kind[0])
-        self.fits = (taken[:, None] <= taken[..., None]).all(axis=0)
+        fits = (taken[:, None] <= taken[..., None]).all(axis=0)
+        self.legal = np.pad(fits, ((0, 0), (0, 1)))
         self._worth, self._seats = (rows @ taken).ravel(), row.reshape(-1, 2).T * BASE**kinds
 
     def had(self, scenario: Array, codes: Array) -> Array:
         """Tell whether divisions can be had."""
-        row = self.everything.take(scenario) * self.fits.shape[1]
-        return self.fits.ravel().take(row + codes)
+        row = looked_up(self.everything, scenario) * self.legal.shape[1]
+        return looked_up(self.legal.ravel(), row + codes)
 
     def worth(self, scenario: Array, codes: Array) -> Array:
         """Return what divisions are worth to the seat that gets them, ``(players, ...)``."""
-        return self._worth.take(self._seats.take(scenario, axis=-1) + codes)
+        return looked_up(self._worth, looked_up(self._seats, scenario, 1) + codes)
 
 
 @dataclass(frozen=True)
