@@ -44,6 +44,7 @@ Chance = Mapping[str, Array]  # what was drawn, by the names that `Rulebook.draw
 MOST_PLAYERS = 100_000
 PATIENCE = 1_000  # steps of one table after which it pays to trace its rules
 MANY_TABLES = 256  # of so many, those that are over are left out once they are the most
+FEW_ACTIONS = 512  # of fewer a mask is looked up
 LARGEST_DISCRETE = 10_000  # actions of a Discrete space; of more, it is a Box of integers
 
 
@@ -91,10 +92,10 @@ class State:
         # Fields that both share, such as what was drawn before play, are not copied.
         return other.replace(**{k: np.where(mask, new, v) for k, v, new in triples if new is not v})
 
-    def take_over(self, other: Self, tables: Array) -> Self:
-        """Put the other's `tables`, integers ``(k,)``, into these very arrays."""
+    def take_over(self, other: Self, mask: PerTable) -> Self:
+        """Put the other's tables in `mask`, bool ``(tables,)``, into these very arrays."""
         for name, array in self.arrays().items():
-            array.T[tables] = getattr(other, name).T[tables]
+            np.copyto(array, getattr(other, name), where=mask)
         return self.replace()
 
     def placed(self, indexes: Array, part: Self, original: Self | None = None) -> Self:
@@ -666,14 +667,22 @@ class Rulebook(ABC):
         (low, high), asked = self.amounts(state), self.asked(state)
         if seats is not None:
             low, high, asked = (of_seats(values, seats) for values in (low, high, asked))
-        actions = np.arange(last - first + 1, dtype=np.int32)  # small numbers are compared fast
-        reach = np.where(asked, high - first, -1).astype(np.int32)
-        mask = actions <= reach[..., None]
-        if (low > first).any():
-            mask &= actions >= (low - first).astype(np.int32)[..., None]
+        reach = np.where(asked, high - first, -1)
+        if last - first < FEW_ACTIONS and not isinstance(reach, StandIn):
+            mask = self._ladder.take(reach + 1, axis=0)
+        else:
+            mask = np.arange(last - first + 1, dtype=np.int32) <= reach.astype(np.int32)[..., None]
+        if any_true(low > first):
+            mask &= np.arange(last - first + 1) >= (low - first)[..., None]
         if self.decline is not None:
             mask[..., self.decline - first] = asked
         return mask
+
+    @cached_property
+    def _ladder(self) -> Array:
+        """In row k the first k of all actions, bool."""
+        count = self.bounds()[1] - self.bounds()[0] + 1
+        return np.tri(count + 1, count, -1, np.bool_)
 
     def decode(self, state: Any, seat: int, action: Any) -> Action:
         """Turn an action of `space`, or None, into one of the rules; else raise IllegalAction."""

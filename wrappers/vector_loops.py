@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import operator
 import os
 import platform
 import shutil
@@ -100,11 +99,14 @@ class TableLoop:
 
     def _source(self, env: Any, turn: Any, paid: list[Any], state: Any, after: Any) -> str:
         turns, changed = listed(turn[:, 0]), changes(state, after)
-        seen = listed(env.game.observe(state)[self.seat, 0])
-        groups: list[Any] = [[turns[self.seat]], [paid, turns, *changed.values()], seen]
-        look, play, show = (Code(outputs, C) for outputs in groups)
+        asked, seen = env.game.asked(state)[self.seat], env.game.observe(state)[self.seat, 0]
+        shown = {"asked": listed(asked), "seen": listed(seen)}
+        groups: list[Any] = [[turns[self.seat]], [paid, turns, *changed.values()]]
+        self.tables = list[Any]()
+        groups.append([*shown.values()])
+        look, play, show = (Code(outputs, C, self.tables) for outputs in groups)
         self.draws = any("keys" in part.args[0] for part in play.uses if part.op == "input")
-        self.tables, fields = play.tables, vars(self.state)
+        fields = vars(self.state)
         arrays = self._parts(env, env._moved)
         arrays |= {f"p{k}": field for k, field in enumerate(fields.values())}
         arrays |= {f"c{k}": table for k, table in enumerate(self.tables)}
@@ -126,7 +128,8 @@ class TableLoop:
             *(f"decided[{k} * N + t] += {play.text(cell)};"
               for k, cell in enumerate(turns) if self.draws),
             *(f"{place} = n{k};" for k, place in enumerate(cells)), "}", *show.lines,
-            *(f"seen[t * {len(seen)} + {k}] = {show.text(n)};" for k, n in enumerate(seen)),
+            *(f"{name}[t * {len(cells)} + {k}] = {show.text(cell)};"
+              for name, cells in shown.items() for k, cell in enumerate(cells)),
             "} return 0; }\n",
         ])  # fmt: skip
 
@@ -137,6 +140,7 @@ class TableLoop:
         for name in ("moved", "reward", "payoff", "finished", "broke"):
             parts[name] = getattr(env, f"_{name}")
         parts |= {"acted": np.zeros(n, np.bool_), "action": np.zeros(n, np.int64)}
+        parts["asked"] = np.empty(n, np.bool_)
         parts["seen"] = np.empty((n, len(env.game.column_index)), np.float32)
         for name in ("keys", "decided") if self.draws else ():
             own = (getattr(m, name) * (seats.sits == k) for k, m in enumerate(seats.memories))
@@ -147,12 +151,13 @@ class TableLoop:
         """Play until learners are asked or done at these tables."""
         n, parts, names = env.num_envs, self._parts(env, mask), [*vars(self.state)]
         fields = [getattr(env.tables.state, name) for name in names]
-        if not self._fields or any(map(operator.is_not, fields, self._fields)):
+        if not self._fields:
             rows = (((*field.shape[:-1], n + PAD), field.dtype) for field in fields)
             self._fields = [np.empty(*row)[..., :n] for row in rows]
-            for own, field in zip(self._fields, fields, strict=True):
-                own[:] = field
             self._places = [array.ctypes.data for array in (*self._fields, *self.tables)]
+        for array, field in zip(self._fields, fields, strict=True):
+            if array is not field:
+                array[:] = field
         places = [*(part.ctypes.data for part in parts.values()), *self._places]
         last = env.game.begun + (env.max_cycles or 2**62)
         given = (ctypes.c_void_p * len(places))(*places)
@@ -165,6 +170,7 @@ class TableLoop:
             env.seats.memories = [m._replace(decided=parts["decided"]) for m in memories]
         state = env.tables.state.replace(**dict(zip(names, self._fields, strict=True)))
         env.tables.go_on(state, parts["steps"], own=True)
+        vars(env._view())["asked"] = parts["asked"]
         if env.obs_mode != "text":
             vars(env._view())["numbers"] = parts["seen"]
 

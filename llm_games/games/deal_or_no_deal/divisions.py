@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from llm_games import promises
-from llm_games.arrays import Array, arrayed, looked_up
+from llm_games.arrays import Array, arrayed, looked_up, tall
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.questions import BadReply, Question, read_integer
@@ -34,9 +34,8 @@ def kinds_of(name: str, value: Any) -> tuple[str, ...]:
 
 def code_of(taken: Any) -> Array:
     """Return divisions, kinds first ``(kinds, ...)``, as numbers; the first kind counts most."""
-    taken = np.asarray(taken, np.int64)
-    weights = BASE ** np.arange(len(taken))[::-1]
-    return np.tensordot(weights, taken, 1)
+    taken = arrayed(taken)
+    return (tall(BASE ** np.arange(len(taken))[::-1], taken.shape[1:]) * taken).sum(axis=0)
 
 
 def taken_of(codes: Any, kinds: int) -> Array:

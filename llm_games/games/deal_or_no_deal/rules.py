@@ -165,7 +165,8 @@ class DealOrNoDeal(Rulebook):
         return self.moves_now(state) & ~state.over
 
     def mask(self, state: DealOrNoDealState, seats: Any = None) -> Array:
-        legal = self.scenarios.legal.take(self.scenarios.everything.take(state.scenario), axis=0)
+        everything = looked_up(self.scenarios.everything, state.scenario)
+        legal = looked_up(self.scenarios.legal, everything)
         legal[..., self.accept] = state.standing > NONE
         asked = self.asked(state) if seats is None else of_seats(self.asked(state), seats)
         return asked[..., None] & legal
