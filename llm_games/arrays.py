@@ -30,6 +30,9 @@ class Later(Mapping[str, Array]):
     def __len__(self) -> int:
         return len(self._of)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
 
 class StandIn:
     """Base of what stands for an array while rules are traced, see `llm_games.tracing`."""
@@ -80,6 +83,8 @@ def at(values: Array, index: Array) -> Array:
         return values[index]
     if index.size and not any_true(index != (first := index.flat[0])):  # one index: a view
         return values[first]
+    if len(values) == 2 and values.ndim == index.ndim + 1:  # of two rows: fast
+        return np.where(index, values[1], values[0])
     lead = values.ndim - index.ndim - 1
     return values[(index[(None,) * lead], *_grid(values.shape[1:]))]
 

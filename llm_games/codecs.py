@@ -127,9 +127,12 @@ class Codec(ABC):
         return np.ones(self.space.n, np.bool_) if legal is None else legal
 
     def masks(self, view: View) -> Array:
-        legal = view.mask if self.masked else None
-        no_op = np.arange(self.space.n) == 0
-        return np.where(view.asked[..., None], True if legal is None else legal, no_op)
+        legal, idle = view.mask if self.masked else None, ~view.asked
+        if legal is None:
+            legal = np.broadcast_to(view.asked[..., None], (*idle.shape, self.space.n))
+        masks = np.array(legal)  # nothing is, where it is not asked
+        masks[..., 0] |= idle
+        return masks
 
     def shown(self, numbers: Array) -> Array:
         """Add the beginning of a move to what the seat observes, ``(*batch, columns)``."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
@@ -24,6 +25,7 @@ from llm_games.arrays import (
     PerPlayer,
     PerTable,
     StandIn,
+    all_true,
     any_true,
     array_of,
     of_seats,
@@ -41,6 +43,8 @@ from llm_games.tracing.scalars import ScalarRules, scalar_rules
 Chance = Mapping[str, Array]  # what was drawn, by the names that `Rulebook.draws` gives
 MOST_PLAYERS = 100_000
 PATIENCE = 1_000  # steps of one table after which it pays to trace its rules
+MANY_TABLES = 256  # of so many, those that are over are left out once they are the most
+FEW_ACTIONS = 512  # of fewer a mask is looked up
 LARGEST_DISCRETE = 10_000  # actions of a Discrete space; of more, it is a Box of integers
 
 
@@ -88,10 +92,10 @@ class State:
         # Fields that both share, such as what was drawn before play, are not copied.
         return other.replace(**{k: np.where(mask, new, v) for k, v, new in triples if new is not v})
 
-    def take_over(self, other: Self, tables: Array) -> Self:
-        """Put the other's `tables`, integers ``(k,)``, into these very arrays."""
+    def take_over(self, other: Self, mask: PerTable) -> Self:
+        """Put the other's tables in `mask`, bool ``(tables,)``, into these very arrays."""
         for name, array in self.arrays().items():
-            array.T[tables] = getattr(other, name).T[tables]
+            np.copyto(array, getattr(other, name), where=mask)
         return self.replace()
 
     def placed(self, indexes: Array, part: Self, original: Self | None = None) -> Self:
@@ -139,6 +143,17 @@ def _taken(record: Mapping[str, Array], name: str, index: Array) -> Array:
     return record[name].take(index, -1)
 
 
+class Recorded(Later):
+    """The record of a step that is taken when the record is read."""
+
+    def __init__(self, step: Callable[[], Played]) -> None:
+        self._step = step
+
+    @cached_property
+    def _of(self) -> Mapping[str, Array]:  # type: ignore[override]
+        return self._step()[1].record
+
+
 Played = tuple[Any, Outcome]  # a state after a step, and what the step brought
 
 
@@ -177,6 +192,7 @@ class Rulebook(ABC):
     state_type: ClassVar[type[State]] = State  # if it begins with zeros and what was drawn
     shared_goal: ClassVar[Goal] = Goal()  # of all seats, unless `goal` tells them apart
     personal: ClassVar[tuple[str, ...]] = ()  # parameters of one value a player, see `seated`
+    passes_over: ClassVar[bool] = False  # `play` itself leaves tables that are over as they are
     uneven: ClassVar[bool] = False  # a step's record is longer at some tables of a batch
 
     players: int = param(10, "number of players, at least 2, or 1 where one can play alone")
@@ -206,7 +222,10 @@ class Rulebook(ABC):
     def _exact_by(self, name: str, value: Any) -> bool:
         other: Any = object.__new__(type(self))
         other.__dict__.update(self.__getstate__(), **{name: value})
-        return other.largest <= LARGEST
+        with suppress(BadParameter):
+            other.check()  # which may set what follows from other parameters
+            return other.largest <= LARGEST
+        return False
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
@@ -475,7 +494,11 @@ class Rulebook(ABC):
 
     def breaks(self, state: Any, actions: Array) -> Array:
         """Return the asked seats whose action is against the rules, bool ``(players, *batch)``."""
-        low, high = self.bounds() if self.same_limits else self.legal(state)
+        low, high = self.bounds()
+        if type(self).legal is not Rulebook.legal:
+            low, high = self.legal(state)
+        elif not self.same_limits:
+            high = self.highest_legal(state)
         outside = (actions < low) | (actions > high)
         return outside & self.asked(state) if any_true(outside) else outside
 
@@ -530,9 +553,27 @@ class Rulebook(ABC):
         self.__dict__["traced"] = rules if isinstance(rules, ScalarRules) else False
         return rules if isinstance(rules, str) else ""
 
-    def settle(self, state: Any, actions: Array) -> tuple[Any, Outcome]:
+    def settle(self, state: Any, actions: Array) -> Played:
         """Do the same for actions of the right shape."""
-        over = any_true(state.over)
+        over = np.count_nonzero(state.over)
+        if state.over.ndim == 1 and 2 * over > state.over.size >= MANY_TABLES:
+            return self._settle_going(state, actions)
+        return self._settle_all(state, actions, bool(over) and not self.passes_over)
+
+    def _settle_going(self, state: Any, actions: Array) -> Played:
+        """Settle the tables that go on; the others' part of the record waits until it is read."""
+        going, shape = (~state.over).nonzero()[0], actions.shape
+        record = Recorded(partial(self._settle_all, state, actions, not self.passes_over))
+        outcome = Outcome(np.zeros(shape), np.ones(shape, bool), record, np.zeros(shape, bool))
+        if len(going):
+            before = state.table(going)
+            after, part = self._settle_all(before, actions.take(going, -1), over=False)
+            state = state.placed(going, after, before)
+            for name in ("rewards", "finished", "broke"):
+                getattr(outcome, name)[:, going] = getattr(part, name)
+        return state, outcome
+
+    def _settle_all(self, state: Any, actions: Array, over: bool) -> Played:
         if over:
             actions = np.where(state.over, self.fallback(state), actions)
         broke = self.breaks(state, actions)
@@ -617,14 +658,22 @@ class Rulebook(ABC):
         (low, high), asked = self.amounts(state), self.asked(state)
         if seats is not None:
             low, high, asked = (of_seats(values, seats) for values in (low, high, asked))
-        actions = np.arange(last - first + 1, dtype=np.int32)  # small numbers are compared fast
-        reach = np.where(asked, high - first, -1).astype(np.int32)
-        mask = actions <= reach[..., None]
-        if (low > first).any():
-            mask &= actions >= (low - first).astype(np.int32)[..., None]
+        reach = np.where(asked, high - first, -1)
+        if last - first < FEW_ACTIONS and not isinstance(reach, StandIn):
+            mask = self._ladder.take(reach + 1, axis=0)
+        else:
+            mask = np.arange(last - first + 1, dtype=np.int32) <= reach.astype(np.int32)[..., None]
+        if any_true(low > first):
+            mask &= np.arange(last - first + 1) >= (low - first)[..., None]
         if self.decline is not None:
             mask[..., self.decline - first] = asked
         return mask
+
+    @cached_property
+    def _ladder(self) -> Array:
+        """In row k the first k of all actions, bool."""
+        count = self.bounds()[1] - self.bounds()[0] + 1
+        return np.tri(count + 1, count, -1, np.bool_)
 
     def decode(self, state: Any, seat: int, action: Any) -> Action:
         """Turn an action of `space`, or None, into one of the rules; else raise IllegalAction."""
@@ -683,6 +732,21 @@ class Rulebook(ABC):
         each = np.array([[False], [True]]).repeat(self.players, axis=1)
         each.flags.writeable = False
         return each
+
+    def pay_where(
+        self, ends: PerTable, state: Any, shares: Callable[[Any], PerPlayer]
+    ) -> PerPlayer:
+        """Return float64 payoffs: the `shares` of a state at tables in `ends`, bool, else 0.
+
+        In a batch only what these tables are paid is worked out.
+        """
+        if isinstance(ends, StandIn) or (not ends.ndim and ends) or all_true(ends):
+            return np.where(ends, shares(state), 0.0)
+        paid = np.zeros((self.players, *ends.shape))
+        if any_true(ends):
+            tables = ends.nonzero()
+            paid[:, ends] = shares(state.table(tables[0] if len(tables) == 1 else tables))
+        return paid
 
     def terms(self) -> dict[str, Any]:
         """Return the names that the rules' wording uses: parameters and what they imply."""

@@ -16,7 +16,7 @@ from llm_games.rulebook import Outcome, PerPlayer, PerTable, Rulebook
 from llm_games.table import following
 from llm_games.view import Sight, Who
 
-AHEAD = 64  # seeds of episodes to come that are drawn at once
+AHEAD = 256  # seeds of episodes to come that are drawn at once
 
 
 def nearly_all(count: int, tables: int) -> bool:
@@ -55,11 +55,13 @@ class Begun(NamedTuple):
         seeds[indexes], seats[:, indexes] = part.seeds, part.seats
         return Begun(seeds, seats, self.state.placed(indexes, part.state))
 
-    def take_over(self, other: Begun, tables: Array) -> Begun:
-        """Return the same of the other's episodes at `tables`; the state's arrays are changed."""
-        seeds, seats = self.seeds.copy(), self.seats.copy()
-        seeds[tables], seats[:, tables] = other.seeds[tables], other.seats[:, tables]
-        return Begun(seeds, seats, self.state.take_over(other.state, tables))
+    def take_over(self, other: Begun, mask: PerTable) -> Begun:
+        """Return the same of the other's episodes at tables in `mask`; the state is changed."""
+        seeds, seats = (
+            np.where(mask, other.seeds, self.seeds),
+            np.where(mask, other.seats, self.seats),
+        )
+        return Begun(seeds, seats, self.state.take_over(other.state, mask))
 
 
 class Tables:
@@ -112,7 +114,7 @@ class Tables:
         else:
             begun, coming = Begun(self.seeds, self.seats, self.state), self._follow(tables, chosen)
             if own:
-                begun = begun.take_over(coming, tables)
+                begun = begun.take_over(coming, mask)
             else:
                 begun = begun.placed(tables, coming.table(tables))
         self.seeds, self.seats, state = begun

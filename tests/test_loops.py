@@ -26,7 +26,6 @@ FIXED |= {"money_request": "11", "travelers_dilemma": "2", "trust_game": "5,1/3"
 FIXED |= {"deal_or_no_deal": "1-1-1"}
 MADE_OF_MORE = {"q_learning"}  # it needs a market
 NUMPY_PLAYS = {
-    "bargaining": {"best_response", "best_to_people", "people", "rational", "selfish_responder"},
     "beauty_contest": {"best_response", "level_k:2"},
     "bertrand_competition": {"best_response"},
     "budget_auction": {"best_response", "rational"},
@@ -38,8 +37,8 @@ NUMPY_PLAYS = {
     "water_allocation": {"cooperative"},
 }
 """Players whose rules do not trace: most sort, or look up, as stand-ins do not."""
-NO_LOOP = {"emergency_evacuation", "pirate_game", "deal_or_no_deal"}
-"""Too many people, who walk in rows; plans; scenarios, which are looked up."""
+NO_LOOP = {"emergency_evacuation", "pirate_game"}
+"""Too many people, who walk in rows; plans."""
 
 
 def players_of(game):
@@ -60,6 +59,9 @@ FEW = [
     ("battle_royale", "random"),
     ("public_goods", "rational"),
     ("el_farol_bar", "random"),
+    ("bargaining", "people"),
+    ("deal_or_no_deal", "conceder:1"),
+    ("deal_or_no_deal", "random"),
 ]
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from playing import batch_actions, by_game, each_row, equal, every, legal_actions, rows
 
 import llm_games
+from llm_games import rulebook
 from llm_games.errors import BadParameter, IllegalAction, UnknownName
 from llm_games.questions import MISSING, BadReply
 from llm_games.view import Sight
@@ -262,8 +263,39 @@ def test_payoffs_lie_within_what_is_payable(name, more):
         assert (lost[game.unplayed(outcome.record)] == MISSING).all()
 
 
+@every
+def test_tables_that_are_over_change_nothing_however_they_are_passed_over(name, more, monkeypatch):
+    """Left out of a step once they are the most, by the rules themselves, or put back after it."""
+    more = {"failed_reply": "void_run"} | more
+    game, rng = llm_games.rules(name, **more), np.random.default_rng(8)
+    state, voided = game.reset(3, (24,)), 0
+    for _ in range(40):
+        actions = batch_actions(game, state, rng)
+        if game.failed_reply == "void_run" and rng.random() < 0.5:
+            actions[:, voided : voided + 3], voided = MISSING, voided + 3
+        ways = []
+        for many, passes_over in ((1, None), (25, None), (25, False)):
+            with monkeypatch.context() as patch:
+                patch.setattr(rulebook, "MANY_TABLES", many)
+                if passes_over is not None:
+                    patch.setattr(type(game), "passes_over", passes_over)
+                after, outcome = game.step(state, actions)
+                parts = outcome.rewards, outcome.finished, outcome.broke
+                arrays = after.arrays() | dict(outcome.record) | dict(enumerate(parts))
+            ways.append({n: (a.dtype, a.shape, a.tobytes()) for n, a in arrays.items()})
+        assert ways[0] == ways[1] == ways[2]
+        state = after
+    assert state.over.any() or name == "emergency_evacuation"
+
+
 def test_a_part_of_an_outcome_can_be_pickled():
     game = llm_games.rules("public_goods", players=2)
     _, outcome = game.step(game.reset(0, (3,)), np.full((2, 3), 4))
     part = pickle.loads(pickle.dumps(outcome.table(np.array([2, 0]))))
     assert part.record["actions"].tolist() == [[4, 4], [4, 4]]
+    game = llm_games.rules("bargaining")
+    _, outcome = game.step(game.reset(0, (3,)), np.full((2, 3), 4))
+    assert pickle.loads(pickle.dumps(outcome)).record["actions"].tolist() == [
+        [4] * 3,
+        [MISSING] * 3,
+    ]

@@ -19,7 +19,6 @@ WHY_NOT = {
     "bertrand_competition": ("np.exp is not traced",),  # logit demand
     "english_auction": ("more than 20000 operations",),  # rounds are skipped until none is
     "matrix_game": ("'O'",),  # `np.einsum` of what is seen of others with slips
-    "deal_or_no_deal": ("dtype('O')",),  # scenarios are looked up
 }
 """The games that do not trace, all of them or with some settings."""
 PRESETS = [(n, {"preset": preset}) for n in NAMES for preset in (None, *game_class(n).presets)]

@@ -384,7 +384,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             view.__dict__.pop("numbers", None)  # they are the caller's from now on
             parts["observation"] = self.windows.scaled(self.codec.shown(numbers))
         if self.windows.shows_mask(self.codec):
-            parts["action_mask"] = self.codec.masks(view).astype(np.int8)
+            parts["action_mask"] = self.codec.masks(view).view(np.int8)
         if self.obs_mode != "numeric":
             views = (view.table(copy) for copy in range(self.num_envs))
             parts["text"] = tuple(map(self.windows.text, views))
@@ -405,7 +405,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         asked, payoff, seat = self._view().asked, self._payoff, self._learner
         tell(mask, asked=asked, broke=self._broke, payoff=payoff, seat=seat)
         if self.codec.masked and self.windows.masks_apart:
-            tell(mask, action_mask=self.codec.masks(self._view()).astype(np.int8))
+            tell(mask, action_mask=self.codec.masks(self._view()).view(np.int8))
         if any_true(acted):
             tell(acted, action=self._action)
         if self.regret is not None and any_true(played := acted & ~self._spoke):

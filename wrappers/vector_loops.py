@@ -99,14 +99,17 @@ class TableLoop:
                 move = rules[player](sight.view(other), Noise.keyed(key))
                 moves[other] = np.where(turn[other], move, 0)
         after, outcome = game.settle(going, moves)
-        changed, seen = changes(state, after), lifted(game.observe(state))[seat]
+        changed, asked = changes(state, after), lifted(game.asked(state))[seat][:, None]
+        shown = {"asked": asked, "seen": lifted(game.observe(state))[seat]}
         paid = outcome.rewards, outcome.finished, outcome.broke, outcome.record["actions"]
         of_learner = [lifted(part)[seat] for part in paid]
         outputs = [*of_learner, turn, *changed.values()]
         # What is put out is used twice: so all of it has a name before any of it is written.
-        look, play, show = (Code(a, C) for a in ([turn[seat]], [*outputs, *outputs], [seen]))
+        groups = [turn[seat]], [*outputs, *outputs], [*shown.values()]
+        self.tables = dict[str, Any]()
+        look, play, show = (Code(arrays, C, self.tables) for arrays in groups)
         self.draws = any("keys" in part.args[0] for part in play.uses if part.op == "input")
-        self.tables, fields = play.tables, {f"s_{n}": a for n, a in vars(self.state).items()}
+        fields = {f"s_{n}": a for n, a in vars(self.state).items()}
         self.calls = dict[str, Any]()
         for name, table in self.tables.items():
             if isinstance(table, Call):
@@ -114,7 +117,7 @@ class TableLoop:
                 self.tables[name], self.calls[name] = slots, (table.of, slots)
         arrays = self._parts(env, env._moved) | fields | self.tables
         (reward,), (finished,), (broke,), (action,), turns, *rows = map(play.texts, outputs)
-        (waits,), (numbers,) = look.texts(turn[seat]), show.texts(seen)
+        (waits,), texts = look.texts(turn[seat]), {n: show.texts(row) for n, row in shown.items()}
         return "\n".join([
             HEAD, "int asks = 0, again = 0;",
             *(f"{a.dtype}_t *restrict {name} = *given++;" for name, a in arrays.items()),
@@ -131,7 +134,8 @@ class TableLoop:
             "moved[t] = 0; moves[t] = 0; }",
             *(f"decided[{k} * N + t] += {row[0]};" for k, row in enumerate(turns) if self.draws),
             "}", *show.lines,
-            *(f"seen[t * {len(numbers)} + {k}] = {text};" for k, text in enumerate(numbers)),
+            *(f"{name}[t * {len(row)} + {k}] = {text};"
+              for name, (row,) in texts.items() for k, text in enumerate(row)),
             "} return again; }\n",
         ])  # fmt: skip
 
@@ -142,6 +146,7 @@ class TableLoop:
         for name in ("moved", "reward", "payoff", "finished", "broke"):
             parts[name] = getattr(env, f"_{name}")
         parts |= {"acted": np.zeros(n, np.bool_), "action": np.zeros(n, np.int64)}
+        parts["asked"] = np.empty(n, np.bool_)
         parts["seen"] = np.empty((n, len(env.game.column_index)), np.float32)
         for name in ("keys", "decided") if self.draws else ():
             own = (getattr(m, name) * (seats.sits == k) for k, m in enumerate(seats.memories))
@@ -170,6 +175,7 @@ class TableLoop:
         if self.draws:
             env.seats.memories = [m._replace(decided=parts["decided"]) for m in env.seats.memories]
         env.tables.go_on(env.tables.state.replace(**self._fields), parts["steps"], own=True)
+        vars(env._view())["asked"] = parts["asked"]
         if env.obs_mode != "text":
             vars(env._view())["numbers"] = parts["seen"]
 

@@ -49,9 +49,6 @@ class PlayedRecord(Later):
         part = self._rules.played(*self._due) if is_played else self._parts[name]
         return _array(part, *self._of[name])
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (dict(self),)
-
 
 class ScalarRules:
     """A game's `step`, `observe`, facts and who is asked, on a table's numbers.

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_games.arrays import entry, looked_up
 from llm_games.baselines.games.bargaining import theory
 from llm_games.baselines.rules import Kind, Players, whole
 from llm_games.facts import ratio_of
@@ -26,8 +27,8 @@ def follow(view: View, offer: Any, least: Any, refusal: Any = REJECT) -> Array:
 def rational(view: View, noise: Noise) -> Array:
     period = np.minimum(whole(view, "period"), view.game.periods) - 1
     opener = (view.seat + 1 - whole(view, "proposes") + period) % 2
-    fields = (theory.table(view.game, f)[opener, period] for f in ("offer", "least", "refusal"))
-    return follow(view, *fields)
+    tables = (theory.table(view.game, name) for name in ("offer", "least", "refusal"))
+    return follow(view, *(entry(table, (opener, period)) for table in tables))
 
 
 def equal(view: View, noise: Noise) -> Array:
@@ -55,11 +56,11 @@ def best_to_people(view: View, noise: Noise) -> Array:
 def people(view: View, noise: Noise) -> Array:
     """Accept by chance as people do; the smallest accepted offer has the same law."""
     rates, mark = theory.acceptance(view.game.pie), noise.random()
-    least = np.minimum(np.searchsorted(rates, mark, side="right"), view.game.pie)
+    named = np.searchsorted(rates, mark, side="right") if view.game.at_once else 0
     offer = int(theory.MEAN_OFFER * view.game.pie + Fraction(1, 2))
     standing = whole(view, "standing")
-    accepted = mark < rates[np.maximum(standing, 0)]
-    return np.where(standing >= 0, accepted, follow(view, offer, least))
+    accepted = mark < looked_up(rates, np.maximum(standing, 0))
+    return np.where(standing >= 0, accepted, follow(view, offer, np.minimum(named, view.game.pie)))
 
 
 PLAYERS = Players(

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from llm_games.arrays import StandIn, looked_up
 from llm_games.baselines.games.deal_or_no_deal import theory
 from llm_games.baselines.rules import (
     Kind,
@@ -14,26 +15,18 @@ from llm_games.baselines.rules import (
     cannot_play,
     count_from,
     seat_by_seat,
-    shape,
     whole,
 )
 from llm_games.games.deal_or_no_deal.divisions import BASE, WORTH, code_of, pick_legal
 from llm_games.noise import Noise
 from llm_games.rulebook import Array, Rulebook
+from llm_games.tracing.graph import Untraceable
 from llm_games.view import View
 
+Row = tuple[int, ...]
 Chosen = tuple[int, float]  # a division to ask for, and the least worth that is accepted
-
-
-class Situation(NamedTuple):
-    """What a seat knows when it moves; `scenario` is its place, for who knows all of it."""
-
-    game: Any
-    seat: int
-    counts: tuple[int, ...]
-    values: tuple[int, ...]
-    made: int  # moves
-    scenario: int
+Choose = Callable[..., Chosen]  # of counts, own values, own offers before, and parameters
+MOST_TRACED = 100_000  # choices that are all worked out for a loop of C
 
 
 def columns(view: View, name: str) -> Array:
@@ -41,84 +34,94 @@ def columns(view: View, name: str) -> Array:
     return np.stack([whole(view, f"{name}_{kind}") for kind in range(len(view.game.items))])
 
 
-def by_table(choose: Callable[[Situation], Chosen], knows_all: bool = False) -> Rule:
-    """Return a rule from what is chosen in a situation; it is asked once of tables alike."""
-
-    def rule(view: View, noise: Noise) -> Array:
-        game, kinds, batch = view.game, len(view.game.items), shape(view)
-        counts, values, other = (columns(view, name) for name in ("count", "value", "other"))
-        index = view.sight.state.scenario if knows_all else 0
-        known = np.broadcast_arrays(*counts, *values, whole(view, "move") - 1, index)
-        rows = np.stack(known).reshape(len(known), -1)
-        limits = *(BASE,) * kinds, *(WORTH + 1,) * kinds, game.length() + 1, len(game.table)
-        _, first, place = np.unique(
-            np.ravel_multi_index(tuple(rows), limits), return_index=True, return_inverse=True
-        )
-        chosen = [
-            choose(Situation(game, view.seat, tuple(row[:kinds]), tuple(row[kinds:-2]), *row[-2:]))
-            for row in rows[:, first].T.tolist()
-        ]
-        codes, least = (np.array(part)[place].reshape(batch) for part in zip(*chosen, strict=True))
-        worth = (values * (counts - other)).sum(axis=0)
-        accepts = (other[0] >= 0) & (worth >= least) & (not game.at_once)
-        return np.where(accepts, game.accept, codes)
-
-    return partial(seat_by_seat, rule)
+@lru_cache(maxsize=32)
+def choices(game: Any, seat: int, count: int, choose: Choose, *parameters: int) -> Any:
+    """Return room for `count` choices in each scenario: codes above 0, 0 if not chosen; least."""
+    return np.zeros(count * len(game.table), np.int64), np.zeros(count * len(game.table))
 
 
-def everything_of_value(counts: tuple[int, ...], values: tuple[int, ...]) -> int:
-    return int(code_of([n if v else 0 for n, v in zip(counts, values, strict=True)]))
+def by_scenario(
+    choose: Choose, view: View, noise: Noise, *parameters: int, count: int = 1, moves: Any = 0
+) -> Array:
+    """Follow what is chosen in a scenario after so many `moves`, each worked out once a game."""
+    game, seat, size = view.game, view.seat, len(view.game.table)
+    codes, least = choices(game, seat, count, choose, *parameters)
+    place = np.minimum(moves, count - 1) * size + view.sight.state.scenario
+    traced = isinstance(place, StandIn)
+    if traced and len(codes) > MOST_TRACED:
+        raise Untraceable(f"there are {len(codes)} choices")
+    due = np.arange(len(codes)) if traced else place[codes[place] == 0]
+    for index in set(due.ravel().tolist()):
+        code, least[index] = choose(game, seat, *divmod(index, size)[::-1], *parameters)
+        codes[index] = code + 1
+    worth = (columns(view, "value") * (columns(view, "count") - columns(view, "other"))).sum(axis=0)
+    offered = (view.number("other_0") >= 0) & (not game.at_once)
+    accepts = offered & (worth >= looked_up(least, place))
+    return np.where(accepts, game.accept, looked_up(codes, place) - 1)
 
 
-def greedy(now: Situation) -> Chosen:
-    return everything_of_value(now.counts, now.values), 8
+def rule_of(choose: Choose) -> Rule:
+    return partial(seat_by_seat, partial(by_scenario, choose))
 
 
-def fair(now: Situation) -> Chosen:
-    return theory.fair_code(now.counts, now.values), WORTH / 2
+def side_of(game: Any, seat: int, scenario: int) -> tuple[Row, Row]:
+    """Return the counts and a seat's values."""
+    rows = theory.rows_of(game, scenario)
+    return rows[0], rows[1 + seat]
 
 
-def accepts_all(now: Situation) -> Chosen:
-    return theory.fair_code(now.counts, now.values), 0
+def greedy(game: Any, seat: int, scenario: int, offers: int) -> Chosen:
+    counts, values = side_of(game, seat, scenario)
+    return int(code_of([n if v else 0 for n, v in zip(counts, values, strict=True)])), 8
+
+
+def fair(game: Any, seat: int, scenario: int, offers: int) -> Chosen:
+    return theory.fair_code(*side_of(game, seat, scenario)), WORTH / 2
+
+
+def accepts_all(game: Any, seat: int, scenario: int, offers: int) -> Chosen:
+    return fair(game, seat, scenario, offers)[0], 0
+
+
+def conceded(game: Any, seat: int, scenario: int, offers: int, step: int) -> Chosen:
+    return concession(*side_of(game, seat, scenario), max(0, WORTH - step * offers))
 
 
 @lru_cache(maxsize=8192)
-def conceded(step: int, counts: tuple[int, ...], values: tuple[int, ...], made: int) -> Chosen:
+def concession(counts: Row, values: Row, least: int) -> Chosen:
     """Ask for the least worth that is enough, and of these leave the most items."""
-    least = max(0, WORTH - step * (made // 2))
-    found = theory.divisions_of((counts, values, values))
-    worth = np.where(found.scores[0] >= least, found.scores[0], 2 * WORTH)
-    order = np.lexsort((found.taken.sum(axis=0), worth))
-    return int(found.codes[order[0]]), least
+    ways = theory.divisions_of((counts, values, values))
+    worth = np.where(ways.scores[0] >= least, ways.scores[0], 2 * WORTH)
+    order = np.lexsort((ways.taken.sum(axis=0), worth))
+    return int(ways.codes[order[0]]), least
+
+
+def full_information(game: Any, seat: int, scenario: int, offers: int) -> Chosen:
+    """Ask for the own part of the division with the largest product of both seats' scores."""
+    rows = theory.rows_of(game, scenario)
+    ways = theory.divisions_of(rows)
+    taken = ways.taken[:, ways.nash]
+    mine = np.array(rows[0]) - taken if seat else taken
+    return int(code_of(mine)), float(ways.scores[seat, ways.nash])
+
+
+def perfect(game: Any, seat: int, scenario: int, moves: int) -> Chosen:
+    move = theory.plan(game, scenario)[moves]
+    return move.code, float(move.payoffs[0] / game.discount ** max(0, moves - 1))
+
+
+def rational(view: View, noise: Noise) -> Array:
+    game, moves = view.game, whole(view, "move") - 1
+    if not game.open_values:
+        return by_scenario(fair, view, noise)
+    if game.at_once or game.open_end:
+        return by_scenario(full_information, view, noise)
+    return by_scenario(perfect, view, noise, count=game.moves, moves=moves)
 
 
 def conceder(step: int, view: View, noise: Noise) -> Array:
-    rule = by_table(lambda now: conceded(step, now.counts, now.values, now.made))
-    return np.asarray(rule(view, noise))
-
-
-def full_information(now: Situation) -> Chosen:
-    """Ask for the own part of the division with the largest product of both seats' scores."""
-    scenario = theory.rows_of(now.game, now.scenario)
-    found = theory.divisions_of(scenario)
-    taken = found.taken[:, found.nash]
-    mine = np.array(now.counts) - taken if now.seat else taken
-    return int(code_of(mine)), float(found.scores[now.seat, found.nash])
-
-
-def rational(now: Situation) -> Chosen:
-    game = now.game
-    if not game.open_values:
-        return fair(now)
-    if game.at_once or game.open_end:
-        return full_information(now)
-    move = theory.plan(game, now.scenario)[min(now.made, game.moves - 1)]
-    return move.code, float(move.payoffs[0] / game.discount ** max(0, now.made - 1))
-
-
-def of_perfect_play(view: View, noise: Noise) -> Array:
-    rule = by_table(rational, knows_all=view.game.open_values)
-    return np.asarray(rule(view, noise))
+    offers = (whole(view, "move") - 1) // 2
+    return by_scenario(conceded, view, noise, step, count=WORTH + 1, moves=offers)
 
 
 def any_legal(view: View, noise: Noise) -> Array:
@@ -142,22 +145,22 @@ def meaning(game: Rulebook, value: str) -> tuple[int, ...]:
 
 PLAYERS = Players(
     {
-        "rational": of_perfect_play,
-        "best_response": of_perfect_play,
-        "cooperative": by_table(fair),
-        "greedy": Kind("asks for all that it values, and accepts 8 or more", by_table(greedy)),
+        "rational": partial(seat_by_seat, rational),
+        "best_response": partial(seat_by_seat, rational),
+        "cooperative": rule_of(fair),
+        "greedy": Kind("asks for all that it values, and accepts 8 or more", rule_of(greedy)),
         "conceder": Kind(
             "asks for all, and in each further offer for so many points less",
-            conceder,
+            lambda step, view, noise: seat_by_seat(partial(conceder, step), view, noise),
             "<step>",
             read=count_from(0, WORTH, "conceder needs a step from 0 to 10, as in conceder:1"),
         ),
-        "fair": Kind("asks for what is best for both in the mean, accepts half", by_table(fair)),
+        "fair": Kind("asks for what is best for both in the mean, accepts half", rule_of(fair)),
         "full_information": Kind(
             "knows all values, and asks for its part of the division with the largest product",
-            by_table(full_information, knows_all=True),
+            rule_of(full_information),
         ),
-        "accepts_all": Kind("accepts any offer; asks for what fair does", by_table(accepts_all)),
+        "accepts_all": Kind("accepts any offer; asks for what fair does", rule_of(accepts_all)),
         "random": any_legal,
         "fixed": fixed,
     },

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at, looked_up, tall
+from llm_games.arrays import Array, Later, PerPlayer, PerTable, any_true, at, looked_up, tall
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, count_of, each_of, factor_of, fixed, param
 from llm_games.questions import MISSING, MONEY, Choice, Integer, Question, alike
@@ -80,6 +80,7 @@ class Bargaining(Rulebook):
 
     at_once = property(lambda self: self.method == "strategy")  # both name a number
     last_answer = property(lambda self: ACCEPT if self.outside is None else LEAVE)
+    passes_over = property(lambda self: not self.at_once)
     picks = property(lambda self: self.pie < 256)
     payable = property(lambda self: (0.0, float(self.pie)))
     seats_differ = "one seat proposes first"
@@ -112,9 +113,12 @@ class Bargaining(Rulebook):
         nothing = dict.fromkeys(("standing", "offer", "answer", "least"), NONE)
         return super().first(BargainingState, batch, **nothing, **chance)
 
+    def proposer(self, state: BargainingState, ago: int = 0) -> PerTable:
+        """Return the seat that proposes in this period, or in the last one."""
+        return (state.opener + state.round - ago) & 1
+
     def proposes(self, state: BargainingState, ago: int = 0) -> PerPlayer:
-        """Return the seat that proposes in this period, or in the last one, bool."""
-        return self.seats(state) == (state.opener + state.round - ago) & 1
+        return self.seats(state) == self.proposer(state, ago)
 
     def asked(self, state: BargainingState) -> Array:
         moves = self.at_once or self.proposes(state) != (state.standing > NONE)
@@ -132,26 +136,29 @@ class Bargaining(Rulebook):
         return np.where(self.proposes(state), self.pie // 2, other)
 
     def play(self, state: BargainingState, actions: PerPlayer, broke: PerPlayer) -> Played:
-        proposer, answering = (state.opener + state.round) & 1, state.standing > NONE
-        reply = at(actions, 1 - proposer)
-        offer = np.where(answering, state.standing, at(actions, proposer))
-        answer = np.where(answering, reply, NONE if self.veto else ACCEPT)
+        proposer, answering, over = self.proposer(state), state.standing > NONE, state.over
         if self.at_once:
-            answer = np.where(offer >= reply, ACCEPT, REJECT)
-        decided = answer > NONE
-        next_state = state.replace(
-            round=state.round + decided,
-            over=decided & ((answer != REJECT) | (state.round + 1 >= self.periods)),
-            standing=np.where(decided, NONE, offer),
-            offer=np.where(decided, offer, state.offer),
-            answer=np.where(decided, answer, state.answer),
-            least=reply if self.at_once else state.least,
-        )
-        named = np.where(self.asked(state), actions, MISSING)
-        record = {"actions": named, "period": state.round + 1, "proposer": proposer}
-        record |= {"offer": offer, "answer": answer, "answering": answering}
-        record["payoffs"] = payoffs = self.payoffs(next_state)
-        return next_state, Outcome(payoffs, self.everybody(next_state.over), record)
+            offer, least = at(actions, proposer), at(actions, 1 - proposer)
+            answer = np.where(offer >= least, ACCEPT, REJECT)
+        else:
+            move, least = at(actions, proposer ^ answering), state.least
+            offer = np.where(answering, state.standing, np.where(over, self.pie // 2, move))
+            answer = np.where(answering, move, NONE if self.veto else ACCEPT)
+        decided = (answer > NONE) & ~over
+        next_state = state.replace(standing=np.where(decided | over, NONE, offer), least=least)
+        if any_true(decided):
+            ends = decided & ((answer != REJECT) | (state.round + 1 >= self.periods))
+            next_state = next_state.replace(
+                round=state.round + decided,
+                over=over | ends,
+                offer=np.where(decided, offer, state.offer),
+                answer=np.where(decided, answer, state.answer),
+            )
+        payoffs = self.pay_where(next_state.over & ~over, next_state, self._shares)
+        record = {"period": lambda: state.round + 1, "proposer": proposer, "offer": offer}
+        record |= {"answer": answer, "answering": answering, "payoffs": payoffs}
+        record["actions"] = lambda: np.where(self.asked(state), actions, MISSING)
+        return next_state, Outcome(payoffs, self.everybody(next_state.over), Later(record))
 
     @cached_property
     def _powers(self) -> Array:
@@ -161,19 +168,20 @@ class Bargaining(Rulebook):
 
     def payoffs(self, state: BargainingState) -> PerPlayer:
         """Return what is paid at the end, float64 ``(players, *batch)``; 0 until then."""
-        if not any_true(state.over):  # a short way
-            return np.zeros((self.players, *state.round.shape))
-        without = (np.array(row) for row in (self.breakdown, self.outside or (0, 0)))
-        breakdown, outside = (tall(row, state.round.shape) for row in without)
-        ended = np.where(self.proposes(state, ago=1), self.pie - state.offer, state.offer)
+        return self.pay_where(state.over & ~state.void, state, self._shares)
+
+    def _shares(self, state: BargainingState) -> PerPlayer:
+        breakdown, outside = (
+            tall(np.array(row), state.round.shape) for row in (self.breakdown, self.outside or (0,))
+        )
+        shares = np.where(self.proposes(state, ago=1), self.pie - state.offer, state.offer)
         if self.outside is not None:
-            ended = np.where(state.answer == LEAVE, outside, ended)
+            shares = np.where(state.answer == LEAVE, outside, shares)
         if self.discount != (1, 1):
-            made = np.clip(state.round, 1, self.periods) - 1
-            above, below = (looked_up(part, made, axis=1) for part in self._powers)
-            ended = ended * above / below
-        ended = np.where(state.answer == REJECT, breakdown, ended)
-        return np.where(state.over & ~state.void, ended, 0.0)
+            periods_past = np.clip(state.round, 1, self.periods) - 1
+            above, below = (looked_up(part, periods_past, axis=1) for part in self._powers)
+            shares = shares * above / below
+        return np.where(state.answer == REJECT, breakdown, shares)
 
     def known(self) -> Sequence[Fact]:
         # The other's number is not told where both are named at once.

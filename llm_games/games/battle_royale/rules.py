@@ -138,7 +138,7 @@ class BattleRoyale(Rulebook):
         me = np.arange(self.players) == state.shooter[..., None]
         legal = living | (self.bad_target == "wasted_shot")
         legal = np.where(me, self.self_target == "allowed", legal)
-        choices = np.concatenate([np.ones_like(legal[..., :1]), legal], axis=-1)
+        choices = np.concatenate([legal[..., :1] | True, legal], axis=-1)
         asked = self.asked(state) if seats is None else of_seats(self.asked(state), seats)
         return asked[..., None] & choices
 

@@ -45,6 +45,7 @@ BAD_PARAMETERS = [
     ({"discount": 0}, "discount must be above 0"),
     ({"continuation": "1/2", "moves": 29}, "moves must be at least 30"),
     ({"protocol": "claims", "discount": "1/2"}, "claims are made once"),
+    ({"moves": 20, "discount": "9/10"}, "moves=20, discount=9/10: with these"),
     ({"scenario": "random"}, "scenario must be 'drawn', or counts"),
     ({"scenario": ((1, 4, 1), (4, 1, 2), (0, 2, 3))}, "scenario must be 'drawn', or counts"),
     ({"scenario": ((1, 4, 1), (0, 2, 2), (0, 2, 2))}, "none worthless to both"),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from llm_games import promises
-from llm_games.arrays import Array
+from llm_games.arrays import Array, arrayed, looked_up, tall
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.questions import BadReply, Question, read_integer
@@ -34,14 +34,13 @@ def kinds_of(name: str, value: Any) -> tuple[str, ...]:
 
 def code_of(taken: Any) -> Array:
     """Return divisions, kinds first ``(kinds, ...)``, as numbers; the first kind counts most."""
-    taken = np.asarray(taken, np.int64)
-    weights = BASE ** np.arange(len(taken))[::-1]
-    return np.tensordot(weights, taken, 1)
+    taken = arrayed(taken)
+    return (tall(BASE ** np.arange(len(taken))[::-1], taken.shape[1:]) * taken).sum(axis=0)
 
 
 def taken_of(codes: Any, kinds: int) -> Array:
     """Return what is taken, ``(kinds, ...)``; the inverse of `code_of`."""
-    codes = np.asarray(codes, np.int64)
+    codes = arrayed(codes)
     return np.stack([codes // BASE**power % BASE for power in reversed(range(kinds))])
 
 
@@ -69,7 +68,7 @@ class Scenarios:
     """Tables of all scenarios, in which many are looked up at once.
 
     `by_kind` has scenarios last, ``(3, kinds, scenarios)``; `everything` is all items as a number;
-    `fits` tells of that number, first, and a division's, whether it can be had.
+    `legal` tells of that number, first, and an action, whether it can be had; accepting cannot.
     """
 
     def __init__(self, table: Array) -> None:
@@ -78,17 +77,18 @@ class Scenarios:
         rows, row = np.unique(table[:, 1:].reshape(-1, kinds), axis=0, return_inverse=True)
         self.by_kind = np.ascontiguousarray(table.transpose(1, 2, 0))
         self.everything = code_of(self.by_kind[0])
-        self.fits = (taken[:, None] <= taken[..., None]).all(axis=0)
+        fits = (taken[:, None] <= taken[..., None]).all(axis=0)
+        self.legal = np.pad(fits, ((0, 0), (0, 1)))
         self._worth, self._seats = (rows @ taken).ravel(), row.reshape(-1, 2).T * BASE**kinds
 
     def had(self, scenario: Array, codes: Array) -> Array:
         """Tell whether divisions can be had."""
-        row = self.everything.take(scenario) * self.fits.shape[1]
-        return self.fits.ravel().take(row + codes)
+        row = looked_up(self.everything, scenario) * self.legal.shape[1]
+        return looked_up(self.legal.ravel(), row + codes)
 
     def worth(self, scenario: Array, codes: Array) -> Array:
         """Return what divisions are worth to the seat that gets them, ``(players, ...)``."""
-        return self._worth.take(self._seats.take(scenario, axis=-1) + codes)
+        return looked_up(self._worth, looked_up(self._seats, scenario, 1) + codes)
 
 
 @dataclass(frozen=True)

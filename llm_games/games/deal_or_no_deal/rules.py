@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, PerPlayer, PerTable, any_true, of_seats
+from llm_games.arrays import Array, Later, PerPlayer, PerTable, at, looked_up, of_seats
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, factor_of, fixed, param
 from llm_games.games.deal_or_no_deal import divisions
@@ -28,13 +28,13 @@ class DealOrNoDealState(State):
     """A table between moves; ``round`` counts the moves made, divisions are `divisions.code_of`.
 
     The `scenario` is a row of the game's table. There are the standing offer, what its maker takes,
-    each seat's own last offer or claim, and whether an offer was accepted.
+    what each seat last offered or claimed to take, and whether an offer was accepted.
     """
 
     scenario: PerTable
     last_move: PerTable
     standing: PerTable
-    own: PerPlayer
+    takes: PerPlayer
     accepted: PerTable
 
 
@@ -54,6 +54,7 @@ class DealOrNoDeal(Rulebook):
     source: ClassVar[str] = "Lewis et al. 2017"
     turns: ClassVar[bool] = True
     picks: ClassVar[bool] = True
+    passes_over: ClassVar[bool] = True
     shared_goal: ClassVar[Goal] = Goal(unit="points", over="the game")
     payable = 0.0, float(divisions.WORTH)
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -137,7 +138,7 @@ class DealOrNoDeal(Rulebook):
         return (scenario, *end)
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> Any:
-        start = {"last_move": self.moves, "standing": NONE, "own": NONE, "accepted": bool}
+        start = {"last_move": self.moves, "standing": NONE, "takes": NONE, "accepted": bool}
         return super().first(DealOrNoDealState, batch, **start | dict(chance))
 
     @cached_property
@@ -145,11 +146,11 @@ class DealOrNoDeal(Rulebook):
         return divisions.Scenarios(self.table)
 
     def counts(self, state: DealOrNoDealState) -> Array:
-        return self.scenarios.by_kind[0].take(state.scenario, axis=-1)
+        return looked_up(self.scenarios.by_kind[0], state.scenario, 1)
 
     def values(self, state: DealOrNoDealState) -> Array:
         """Return what a piece of each kind is worth to each seat, ``(kinds, players, *batch)``."""
-        return self.scenarios.by_kind[1:].take(state.scenario, axis=-1).swapaxes(0, 1)
+        return looked_up(self.scenarios.by_kind[1:], state.scenario, 2).swapaxes(0, 1)
 
     def turn(self, state: DealOrNoDealState) -> PerTable:
         return (self.first + state.round) & 1
@@ -164,40 +165,44 @@ class DealOrNoDeal(Rulebook):
         return self.moves_now(state) & ~state.over
 
     def mask(self, state: DealOrNoDealState, seats: Any = None) -> Array:
-        fits = self.scenarios.fits.take(self.scenarios.everything.take(state.scenario), axis=0)
-        offered = np.asarray(state.standing > NONE)[..., None]
-        legal = np.concatenate([fits, offered], axis=-1)
+        everything = looked_up(self.scenarios.everything, state.scenario)
+        legal = looked_up(self.scenarios.legal, everything)
+        legal[..., self.accept] = state.standing > NONE
         asked = self.asked(state) if seats is None else of_seats(self.asked(state), seats)
         return asked[..., None] & legal
 
     def breaks(self, state: DealOrNoDealState, actions: Array) -> Array:
-        inside = (actions >= 0) & (actions < self.accept)
-        fits = inside & self.scenarios.had(state.scenario, np.where(inside, actions, 0))
-        accepts = (actions == self.accept) & (state.standing > NONE)
+        action = actions if self.at_once else at(actions, self.turn(state))
+        inside = (action >= 0) & (action < self.accept)
+        fits = inside & self.scenarios.had(state.scenario, np.where(inside, action, 0))
+        accepts = (action == self.accept) & (state.standing > NONE)
         return self.asked(state) & ~(fits | accepts)
 
     def fallback(self, state: DealOrNoDealState) -> Array:
         if self.at_once:
-            return np.zeros_like(state.own)
-        return np.where(state.own > NONE, state.own, self.scenarios.everything.take(state.scenario))
+            return np.zeros_like(state.takes)
+        everything = looked_up(self.scenarios.everything, state.scenario)
+        return np.where(state.takes > NONE, state.takes, everything)
 
     def play(self, state: DealOrNoDealState, actions: PerPlayer, broke: PerPlayer) -> Played:
-        moves, action = self.moves_now(state), np.where(self.turn(state), actions[1], actions[0])
-        accepted = (action == self.accept) & (not self.at_once)
-        moves_made = state.round + 1
+        moves, going, number = self.asked(state), ~state.over, state.round + 1
+        action = at(actions, self.turn(state))
+        accepted = going & (action == self.accept) & (not self.at_once)
+        offered = going & ~accepted & (not self.at_once)
         next_state = state.replace(
-            round=moves_made,
-            over=accepted | (moves_made >= state.last_move) | self.at_once,
-            standing=state.standing if self.at_once else np.where(accepted, state.standing, action),
-            own=np.where(moves & ~accepted, actions, state.own),
-            accepted=accepted,
+            round=state.round + going,
+            over=state.over | accepted | (number >= state.last_move) | self.at_once,
+            standing=np.where(offered, action, state.standing),
+            takes=np.where(moves & ~accepted, actions, state.takes),
+            accepted=state.accepted | accepted,
         )
-        payoffs = self.payoffs(next_state.replace(over=next_state.over & ~state.over))
-        named = np.where(moves & ~state.over, actions, MISSING)
-        record = {"actions": named, "payoffs": payoffs, "scenario": state.scenario}
-        record |= {"move": moves_made, "standing": state.standing}
-        record["agreed"] = payoffs.sum(axis=0) > 0 if self.at_once else accepted
-        return next_state, Outcome(payoffs, self.everybody(next_state.over), record)
+        ends = going & (accepted | self.at_once)
+        payoffs = self.pay_where(ends, next_state, self._shares)
+        record = {"payoffs": payoffs, "scenario": state.scenario, "move": number}
+        record["actions"] = lambda: np.where(moves, actions, MISSING)
+        record["agreed"] = (lambda: payoffs.sum(axis=0) > 0) if self.at_once else accepted
+        record["standing"] = state.standing
+        return next_state, Outcome(payoffs, self.everybody(next_state.over), Later(record))
 
     @cached_property
     def _powers(self) -> Array:
@@ -207,23 +212,22 @@ class DealOrNoDeal(Rulebook):
 
     def payoffs(self, state: DealOrNoDealState) -> PerPlayer:
         """Return what is paid at the end, float64 ``(players, *batch)``; 0 until then."""
-        paid = np.zeros(state.own.shape)
-        ended = np.asarray(state.over & ~state.void & (self.at_once | state.accepted))
-        if any_true(ended):  # only what these tables are paid is worked out
-            paid[..., ended] = self._shares(state, ended)
-        return paid
+        ends = state.over & ~state.void & (self.at_once | state.accepted)
+        return self.pay_where(ends, state, self._shares)
 
-    def _shares(self, state: DealOrNoDealState, ended: PerTable) -> PerPlayer:
-        """Return what is paid where both claimed or one accepted, ``(players, tables)``."""
-        scenario, codes = state.scenario[..., ended], state.own[..., ended]
-        everything = self.scenarios.everything.take(scenario)
-        if not self.at_once:  # the one that did not accept made the offer
-            made, maker = state.standing[..., ended], self.moves_now(state)[..., ended]
-            codes = np.where(maker, made, everything - made)
-        worth = self.scenarios.worth(scenario, codes)
+    def _shares(self, state: DealOrNoDealState) -> PerPlayer:
+        everything = looked_up(self.scenarios.everything, state.scenario)
         if self.at_once:  # claims fit the counts: their numbers add up only as their digits do
-            return worth * (codes[0] + codes[1] == everything)
-        above, below = self._powers[:, np.minimum(state.round[..., ended], self.moves)]
+            fit = state.takes[0] + state.takes[1] == everything
+            return self.scenarios.worth(state.scenario, state.takes) * fit
+        # The one that did not accept, whose turn it is again, made the offer.
+        rest = everything - state.standing
+        worth = self.scenarios.worth(
+            state.scenario, np.where(self.moves_now(state), state.standing, rest)
+        )
+        if self.discount == 1:
+            return worth
+        above, below = looked_up(self._powers, np.minimum(state.round, self.moves), 1)
         return worth * above / below
 
     # -- what players know -------------------------------------------------------------------------
@@ -234,7 +238,7 @@ class DealOrNoDeal(Rulebook):
 
     def known(self) -> Sequence[Fact]:
         kinds, most, end = len(self.items), divisions.BASE - 1, self.length() + 1
-        own, other = (lambda s: self._split(s.own)), (lambda s: self._split(s.own[::-1]))
+        own, other = (lambda s: self._split(s.takes)), (lambda s: self._split(s.takes[::-1]))
         offer, worth = "last offer or claim, what it takes of kind {}; -1: none", divisions.WORTH
         others = Fact("other_value", lambda s: self.values(s)[:, ::-1], 0, worth,
                       "what a piece of kind {} is worth to the other", each=kinds)  # fmt: skip
@@ -252,7 +256,7 @@ class DealOrNoDeal(Rulebook):
 
     def told(self, state: DealOrNoDealState, seat: int) -> dict[str, Any]:
         columns = [self.items, self.counts(state).tolist()]
-        values, own = self.values(state), self._split(state.own)
+        values, own = self.values(state), self._split(state.takes)
         columns += [values[:, seat].tolist(), values[:, 1 - seat].tolist()]
         columns += [own[:, seat].tolist(), own[:, 1 - seat].tolist()]
         items: list[dict[str, Any]] = []
@@ -276,7 +280,7 @@ class DealOrNoDeal(Rulebook):
         }
 
     def _agreed(self, state: DealOrNoDealState) -> bool:
-        whole = self._split(state.own).sum(axis=1) == self.counts(state)
+        whole = self._split(state.takes).sum(axis=1) == self.counts(state)
         return bool(whole.all()) if self.at_once else bool(state.accepted)
 
     def asks(self, state: DealOrNoDealState, seat: int) -> divisions.Takes:
@@ -287,7 +291,7 @@ class DealOrNoDeal(Rulebook):
         counts = zip(self.items, self.counts(state).tolist(), strict=True)
         pieces = ", ".join(f"{name} {count}" for name, count in counts)
         end = f": {'agreed' if self._agreed(state) else 'no agreement'}" if state.over else ""
-        own, rows = self._split(state.own), []
+        own, rows = self._split(state.takes), []
         for seat, name in enumerate(self.names()):
             values = " ".join(map(str, self.values(state)[:, seat].tolist()))
             takes = " ".join(map(str, own[:, seat].tolist())) if own[0, seat] > NONE else ""
