@@ -12,8 +12,9 @@ from playing import each_row
 
 import llm_games as lg
 from llm_games.baselines.games.bargaining import theory as bargains
-from llm_games.baselines.memory_one import EXTORTION, generous
+from llm_games.baselines.memory_one import EXTORTION, generous, subgame_perfect
 from llm_games.baselines.people_data import people
+from llm_games.baselines.repeated_dilemma import Dilemma
 
 # -- matrix games ----------------------------------------------------------------------------------
 
@@ -109,6 +110,28 @@ def test_ordinal_games_are_made_of_twelve_structures(number):
     )
     assert np.array_equal(paid(lg.rules("matrix_game", ordinal=number)), [own, other.T])
     assert (row + column == 13) == np.array_equal(own, other) == (number in SYMMETRIC)
+
+
+THRESHOLDS = {  # a rule after CC, CD, DC, DD, and from when on it is subgame perfect with itself
+    "1000": lambda d: d.grim_holds_from,
+    "1001": lambda d: d.win_stay_holds_from,
+}
+
+
+@each_row(
+    "name", ["prisoners_dilemma", "dal_bo_frechette_1/2_40", "fudenberg_rand_dreber_4", "akata_pd"]
+)
+def test_thresholds_are_those_of_brute_force(name):
+    """Over the 16 rules that remember a round; tit for tat is perfect at no chance but one."""
+    table = lg.rules("matrix_game", preset=name).given.exact
+    for rule, threshold in THRESHOLDS.items():
+        least = threshold(Dilemma.of(table))
+        for chance in (least - Fraction(1, 1000), least, least + Fraction(1, 1000)):
+            if 0 < chance < 1:
+                found = subgame_perfect(table, chance)
+                rules = ["".join(str(int(p)) for p in memory[1:]) for memory in found]
+                assert (rule in rules) == (chance >= least)
+                assert chance == least or "1010" not in rules
 
 
 def test_extortion_takes_its_share():
