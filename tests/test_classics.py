@@ -184,6 +184,13 @@ def test_the_rational_offer_nothing_where_all_would_be_refused():
     assert (strict.offer, strict.payoffs) == (0, (1, 99))
 
 
+def test_people_accept_in_proportion_between_what_was_asked():
+    rates = bargains.acceptance(100)
+    assert rates[0] == 0
+    assert rates[5] == pytest.approx(0.1325 + (0.1857 - 0.1325) * 4 / 9, abs=1e-3)
+    assert rates[70] <= rates[100] <= 1
+
+
 @each_row(("player", "least"), [("greedy", 8), ("fair", 5), ("accepts_all", 0), ("conceder:1", 10)])
 def test_what_partners_accept(player, least):
     scenario = [[1, 4, 1], [4, 1, 2], [0, 2, 2]]
