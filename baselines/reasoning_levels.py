@@ -5,12 +5,16 @@ Stahl and Wilson 1994, Nagel 1995.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from llm_games.arrays import Array
 from llm_games.baselines.play_measures import PlayMeasure, own_moves
+from llm_games.baselines.rules import Rule, shape
+from llm_games.noise import Noise
+from llm_games.view import View
 
 DEEPEST = 9
 OTHER = -1
@@ -36,3 +40,18 @@ def level_measures(ladder: Sequence[int], first: int = 0) -> dict[str, PlayMeasu
 
     named = {f"level {first + k}": first + k for k in range(len(ladder))} | {"other": OTHER}
     return {name: share(level) for name, level in named.items()}
+
+
+def from_uniform(choice: Callable[[Any, int], int]) -> Rule:
+    """Return the rule ``level_k`` whose level 0 draws from `low` to `high`, all equally likely.
+
+    ``choice(game, level)`` is what a level above it chooses.
+    """
+
+    def rule(level: int, view: View, noise: Noise) -> Array:
+        game = view.game
+        if level == 0:
+            return noise.integers(game.low, game.high, shape(view), endpoint=True)
+        return np.full(shape(view), choice(game, level))
+
+    return rule

@@ -16,7 +16,7 @@ from llm_games.codecs import ACTIONS, LONGEST_TEXT, Codec, codec, in_text_space,
 from llm_games.errors import BadParameter, IllegalAction, NotReady, unknown
 from llm_games.facts import check_choice, check_integer
 from llm_games.normalisation import Scale
-from llm_games.pictures import RENDER_MODES, need_pillow
+from llm_games.pictures import POSSIBLE_MODES, RENDER_MODES
 from llm_games.questions import Action
 from llm_games.rulebook import Array, Outcome, Rulebook
 from llm_games.table import Table
@@ -216,8 +216,6 @@ class TableEnv:
         on_illegal: str = "fallback",
         **windows: Any,
     ) -> None:
-        if render_mode == "rgb_array":
-            need_pillow()
         check_choice("render_mode", render_mode, (None, *RENDER_MODES))
         check_choice("on_illegal", on_illegal, ("fallback", "raise"))
         if max_cycles is not None:
@@ -232,7 +230,7 @@ class TableEnv:
         self.state_space = spaces.Box(np.tile(low, n), np.tile(high, n), dtype=np.float32)
         self.metadata = {
             "name": f"{game.name}_v0",
-            "render_modes": list(RENDER_MODES),
+            "render_modes": list(POSSIBLE_MODES),
             "render_fps": 1,
             "is_parallelizable": not game.turns,
         }

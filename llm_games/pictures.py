@@ -13,7 +13,8 @@ import numpy as np
 from llm_games.arrays import Array
 from llm_games.errors import LLMGamesError, install
 
-RENDER_MODES = ("ansi", "human", *(("rgb_array",) if find_spec("PIL") else ()))
+RENDER_MODES = "ansi", "human", "rgb_array"
+POSSIBLE_MODES = RENDER_MODES if find_spec("PIL") else RENDER_MODES[:2]
 """How environments can show a table: as text, printed, or as pixels if Pillow is installed."""
 WHITE, INK, FAINT = "#ffffff", "#222222", "#d9d9d9"
 BLUE, ORANGE, GREEN, PURPLE, RED = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#d7191c"

@@ -382,8 +382,12 @@ def _sets(game, state, seat, before=None):
     rows = [seen, game.asked(state)[seat][:, None]]
     if before is not None:
         rows.append(before.T)
-    _, found = np.unique(np.concatenate(rows, axis=1), axis=0, return_inverse=True)
-    return found.reshape(-1)
+    found = np.zeros(len(seen), np.int64)
+    for column in np.concatenate(rows, axis=1).T:  # sorting whole rows takes ten times as long
+        if (column != column[:1]).any():
+            kinds, kind = np.unique(column, return_inverse=True)
+            _, found = np.unique(found * len(kinds) + kind, return_inverse=True)
+    return found
 
 
 def tried(game, seat, rivals="rational", own="rational", branch=True):

@@ -84,8 +84,8 @@ def every(test):
 def each_row(names, table, ids=None, by=None):
     """Parametrize as pytest does, but as one item, or one for each value of `by`, called with rows.
 
-    All rows run; the failure names those that failed. For rows of little time and without fixtures
-    that a row could leave changed for the next.
+    All rows run; the failure names those that failed; where all skip, so does the item. For rows of
+    little time and without fixtures that a row could leave changed for the next.
     """
     single = isinstance(names, str)
     labels = list(ids) if ids and not callable(ids) else []
@@ -101,18 +101,20 @@ def each_row(names, table, ids=None, by=None):
     def decorate(test):
         @functools.wraps(test)
         def whole(group=None, **fixtures):
-            failures = []
+            failures, skips = [], []
             for label, arguments in groups[group]:
                 try:
                     test(**arguments, **fixtures)
-                except pytest.skip.Exception:
-                    continue
+                except pytest.skip.Exception as skip:
+                    skips.append(skip)
                 except (Exception, pytest.fail.Exception) as failure:
                     failures.append((label, failure))
             if failures:
                 lines = [f"{label}: {type(e).__name__}: {e}" for label, e in failures]
                 count = f"{len(failures)} of {len(groups[group])} rows failed"
                 raise AssertionError("\n".join([count, *lines])) from failures[0][1]
+            if len(skips) == len(groups[group]):
+                raise skips[0]
 
         parameters = inspect.signature(test).parameters.values()
         remaining = [parameter for parameter in parameters if parameter.name not in arguments]

@@ -537,8 +537,10 @@ def test_pixels_of_any_game():
 
 def test_pictures_without_pillow(monkeypatch):
     monkeypatch.setattr("llm_games.pictures.find_spec", lambda name: None)
+    env = lg.make("public_goods", render_mode="rgb_array")  # as libraries make it from an id
+    env.reset(seed=1)
     with pytest.raises(PicturesExtraMissing, match=r"llm-games\[report\]"):
-        lg.make("public_goods", render_mode="rgb_array")
+        env.render()
 
 
 def test_a_moving_picture(llm_games, tmp_path):

@@ -230,15 +230,25 @@ def test_all_equilibria_are_those_of_gambit(name):
     assert set(mixed_equilibria(table)) == theirs
 
 
+PRESET_OF = {
+    "matrix_pd": "prisoners_dilemma",
+    "matrix_sh": "stag_hunt",
+    "matrix_cd": "chicken",
+    "matrix_bos": "battle_of_the_sexes",
+}
+
+
 def test_open_spiels_tables_are_other_numbers_of_the_same_rules():
     pyspiel = pytest.importorskip("pyspiel")
     tables = {
         "matrix_pd": ((5, 0), (10, 1)),
         "matrix_sh": ((2, 0), (1, 1)),
         "matrix_cd": ((0, 4), (1, 3)),
+        "matrix_bos": (((3, 2), (0, 0)), ((0, 0), (2, 3))),
     }
     for name, table in tables.items():
         theirs, ours = pyspiel.load_matrix_game(name), rules(payoffs=table)
+        assert cells(ours) != cells(rules(preset=PRESET_OF[name]))
         for i, j in product(range(2), repeat=2):
             cell = [theirs.row_utility(i, j), theirs.col_utility(i, j)]
             assert played(ours, [[i, j]])[0][0] == cell
@@ -297,6 +307,9 @@ def test_rational_chooses_one_of_several(name, moves):
 def test_rational_takes_less_risk_where_not_all_prefer_one():
     game = rules(payoffs=(((5, 1), (0, 0)), ((0, 0), (4, 4))))
     assert theory.selected(game) == (1, 1)  # 16 against 5
+    stag = rules(preset="stag_hunt")  # both prefer 4, and fear says the other
+    assert theory.selected(stag) == (0, 0)
+    assert theory._losses(stag, (1, 1)) > theory._losses(stag, (0, 0))
 
 
 def test_rules_for_any_table():

@@ -88,7 +88,9 @@ def test_levels_reply_best():
         game = lg.rules("minimum_effort", players=players, cost=cost)
         others = np.array(list(product(range(1, 8), repeat=players - 1))).T.min(axis=0)
         earned = [game.paid(np.minimum(e, others), np.array(e)).mean() for e in range(1, 8)]
-        assert theory.level_k(game, 1) == 1 + int(np.argmax(np.round(earned, 9)))
+        effort = 1 + int(np.argmax(np.round(earned, 9)))
+        assert theory.level_k(game, 1) == theory.level_k(game, 999) == effort
+        assert theory.best_response(game, np.array(effort)) == effort
     assert theory.level_k(lg.rules("minimum_effort", players=1000), 1) == 1
 
 

@@ -14,7 +14,7 @@ from llm_games.env import TableEnv
 from llm_games.errors import BadParameter, NotReady, unknown
 from llm_games.facts import check_integer
 from llm_games.noise import Noise
-from llm_games.pictures import RENDER_MODES
+from llm_games.pictures import POSSIBLE_MODES
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, PerPlayer, PerTable, Rulebook
 from llm_games.wrappers.play import policy_of
@@ -143,7 +143,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         render_mode, max_cycles, on_illegal, parameters: the same.
     """
 
-    metadata: dict[str, Any] = {"render_modes": [*RENDER_MODES], "render_fps": 1}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": [*POSSIBLE_MODES], "render_fps": 1}  # noqa: RUF012
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 import numpy as np
 
 from llm_games.baselines.games.minimum_effort import theory
+from llm_games.baselines.reasoning_levels import from_uniform
 from llm_games.baselines.rules import Kind, Players, shape, whole
 from llm_games.noise import Noise
 from llm_games.rulebook import Array
@@ -24,13 +25,6 @@ def best_response(view: View, noise: Noise) -> Array:
     return np.where(view.number("round") > 1, reply, rational(view))
 
 
-def level_k(level: int, view: View, noise: Noise) -> Array:
-    game = view.game
-    if level == 0:
-        return noise.integers(game.low, game.high, shape(view), endpoint=True)
-    return np.full(shape(view), theory.level_k(game, level))
-
-
 def last_minimum(view: View, noise: Noise) -> Array:
     return np.where(view.number("round") > 1, whole(view, "lowest"), rational(view))
 
@@ -47,7 +41,7 @@ PLAYERS = Players(
     {
         "rational": rational,
         "best_response": best_response,
-        "level_k": level_k,
+        "level_k": from_uniform(theory.level_k),
         "cooperative": cooperative,
         "secure": Kind(
             "chooses the lowest effort, whose worst payoff is best",

@@ -68,9 +68,10 @@ def upper_chance(game: MinimumEffort) -> float:
 
 @lru_cache(64)
 def level_k(game: MinimumEffort, level: int) -> int:
-    """Return the effort of a level of at least 1; level 0 chooses any, all equally likely."""
-    if level > 1:
-        return int(best_response(game, np.array(level_k(game, level - 1))))
+    """Return the effort of any level above 0, which chooses any, all equally likely.
+
+    Those above 1 do as level 1, since the best reply to its effort is the same.
+    """
     span, others = game.high - game.low + 1, game.players - 1
     low, high = game.low, game.high
     while low < high:  # the lowest from which one more is not worth its cost

@@ -3,7 +3,8 @@
 import numpy as np
 
 from llm_games.baselines.games.money_request import theory
-from llm_games.baselines.rules import Players, pick, shape, whole
+from llm_games.baselines.pair_theory import reply_to_last
+from llm_games.baselines.rules import Players, pick, shape
 from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
@@ -13,11 +14,6 @@ def rational(view: View, noise: Noise) -> Array:
     """Draw from the symmetric equilibrium."""
     chances = np.array(theory.symmetric_equilibrium(view.game), np.float64)
     return view.game.high - pick(chances, noise)
-
-
-def best_response(view: View, noise: Noise) -> Array:
-    reply = theory.best_response(view.game, whole(view, "other"))
-    return np.where(view.number("round") > 1, reply, rational(view, noise))
 
 
 def level_k(level: int, view: View, noise: Noise) -> Array:
@@ -37,7 +33,7 @@ def reply_to(view: View, others: Array) -> Array:
 PLAYERS = Players(
     {
         "rational": rational,
-        "best_response": best_response,
+        "best_response": reply_to_last(theory.best_response, rational),
         "level_k": level_k,
         "cooperative": cooperative,
     },

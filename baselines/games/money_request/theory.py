@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.mixed_equilibria import MOST_ACTIONS, Profile, mixed_equilibria
-from llm_games.baselines.payoff_tables import check_table
+from llm_games.baselines.pair_theory import payoff_table as table_of
+from llm_games.baselines.pair_theory import regret
 from llm_games.baselines.regret import (
     Claim,
     Measured,
@@ -23,7 +24,7 @@ from llm_games.baselines.regret import (
     gain_on_pairs,
 )
 from llm_games.games.money_request.rules import MoneyRequest
-from llm_games.rulebook import Array, PerPlayer
+from llm_games.rulebook import Array
 
 
 @lru_cache(64)
@@ -41,10 +42,7 @@ def symmetric_equilibrium(game: MoneyRequest) -> tuple[Fraction, ...]:
 
 def payoff_table(game: MoneyRequest) -> Array:
     """Return all payoffs by requests above the lowest, ``(2, requests, requests)``, int64."""
-    check_table(2 * (game.high - game.low + 1) ** 2)
-    requests = np.arange(game.low, game.high + 1)
-    row = game.paid(requests[:, None], requests[None, :]).astype(np.int64)
-    return np.stack([row, row.T])
+    return table_of(game).astype(np.int64)
 
 
 @lru_cache(64)
@@ -57,11 +55,6 @@ def best_response(game: MoneyRequest, others: Array) -> Array:
     """Return the best reply to the other's request, of equals the highest."""
     undercut = (others > game.low) & (others - 1 + game.bonus > game.high)
     return np.where(undercut, others - 1, game.high)
-
-
-def regret(game: MoneyRequest, requests: PerPlayer) -> PerPlayer:
-    others = requests[::-1]
-    return game.paid(best_response(game, others), others) - game.paid(requests, others)
 
 
 def level_k(game: MoneyRequest, level: int) -> int:
@@ -77,7 +70,7 @@ def deviation(game: Any, record: Steps) -> Measured:
     """Return regret and distance of a round, which is not defined where equilibria are mixed."""
     requests = record["actions"]
     far = (game.high - requests).sum(axis=0) / (2 * (game.high - game.low))
-    return regret(game, requests), far * np.nan if game.bonus else far
+    return regret(game, requests, best_response), far * np.nan if game.bonus else far
 
 
 def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:

@@ -3,6 +3,8 @@
 import numpy as np
 
 from llm_games.baselines.games.travelers_dilemma import theory
+from llm_games.baselines.pair_theory import reply_to_last
+from llm_games.baselines.reasoning_levels import from_uniform
 from llm_games.baselines.rules import Players, shape, whole
 from llm_games.noise import Noise
 from llm_games.rulebook import Array
@@ -11,18 +13,6 @@ from llm_games.view import View
 
 def rational(view: View, noise: Noise) -> Array:
     return np.full(shape(view), theory.equilibrium(view.game))
-
-
-def best_response(view: View, noise: Noise) -> Array:
-    reply = theory.best_response(view.game, whole(view, "other"))
-    return np.where(view.number("round") > 1, reply, rational(view, noise))
-
-
-def level_k(level: int, view: View, noise: Noise) -> Array:
-    game = view.game
-    if level == 0:
-        return noise.integers(game.low, game.high, shape(view), endpoint=True)
-    return np.full(shape(view), theory.level_k(game, level))
 
 
 def cooperative(view: View, noise: Noise) -> Array:
@@ -41,8 +31,8 @@ def reply_to(view: View, others: Array) -> Array:
 PLAYERS = Players(
     {
         "rational": rational,
-        "best_response": best_response,
-        "level_k": level_k,
+        "best_response": reply_to_last(theory.best_response, rational),
+        "level_k": from_uniform(theory.level_k),
         "cooperative": cooperative,
         "reciprocal": reciprocal,
     },

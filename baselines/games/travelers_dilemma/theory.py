@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.payoff_tables import check_table
+from llm_games.baselines.pair_theory import regret
 from llm_games.baselines.regret import (
     Claim,
     Measured,
@@ -21,7 +21,7 @@ from llm_games.baselines.regret import (
     gain_on_pairs,
 )
 from llm_games.games.travelers_dilemma.rules import TravelersDilemma
-from llm_games.rulebook import Array, PerPlayer
+from llm_games.rulebook import Array
 
 
 def best_response(game: TravelersDilemma, others: Array) -> Array:
@@ -29,42 +29,28 @@ def best_response(game: TravelersDilemma, others: Array) -> Array:
     return np.maximum(others - (game.reward > 1), game.low)
 
 
-def regret(game: TravelersDilemma, claims: PerPlayer) -> PerPlayer:
-    others = claims[::-1]
-    return game.paid(best_response(game, others), others) - game.paid(claims, others)
-
-
 def equilibrium(game: TravelersDilemma) -> int:
     """Return the claim of the equilibrium that is best for both."""
     return game.low if game.reward > 1 else game.high
 
 
-def payoff_table(game: TravelersDilemma) -> Array:
-    """Return all payoffs by claims above the lowest, ``(2, claims, claims)``."""
-    check_table(2 * (game.high - game.low + 1) ** 2)
-    claims = np.arange(game.low, game.high + 1)
-    row = game.paid(claims[:, None], claims[None, :])
-    return np.stack([row, row.T])
-
-
 @lru_cache(64)
 def level_k(game: TravelersDilemma, level: int) -> int:
     """Return the claim of a level of at least 1; level 0 claims anything, all equally likely."""
-    if level > 1:
-        return int(best_response(game, np.array(level_k(game, level - 1))))
     p, q = game.reward.as_integer_ratio()
     below = np.arange(game.high - game.low + 1)  # lower claims, each less likely than the next
     claims, above = game.low + below, below[::-1]
     lower = below * game.low + below * (below - 1) // 2  # sum of the lower claims
     paid = q * (lower + claims * (above + 1)) + p * (above - below)
-    return int(claims[len(claims) - 1 - paid[::-1].argmax()])
+    first = int(claims[len(claims) - 1 - paid[::-1].argmax()])
+    return max(first - (level - 1) * (game.reward > 1), game.low)
 
 
 def deviation(game: Any, record: Steps) -> Measured:
     """Return regret and distance of a round; the nearest equilibrium of many has equal claims."""
     claims, span = record["actions"], 2 * (game.high - game.low)
     far = (claims - game.low).sum(axis=0) if game.reward > 1 else np.abs(claims[0] - claims[1])
-    return regret(game, claims), far / span
+    return regret(game, claims, best_response), far / span
 
 
 def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:

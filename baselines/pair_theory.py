@@ -1,0 +1,41 @@
+"""What games of one number against another share: payoff tables, regret, and players' rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from llm_games.baselines.payoff_tables import check_table
+from llm_games.baselines.rules import Rule, whole
+from llm_games.noise import Noise
+from llm_games.number_pairs import NumberPair
+from llm_games.rulebook import Array, PerPlayer
+from llm_games.view import View
+
+Reply = Callable[[Any, Array], Array]
+"""``reply(game, others)`` is the best reply to the other's numbers."""
+
+
+def payoff_table(game: NumberPair) -> Array:
+    """Return all payoffs by numbers above the lowest, ``(2, numbers, numbers)``, float64."""
+    check_table(2 * (game.high - game.low + 1) ** 2)
+    numbers = np.arange(game.low, game.high + 1)
+    row = game.paid(numbers[:, None], numbers[None, :])
+    return np.stack([row, row.T])
+
+
+def regret(game: NumberPair, numbers: PerPlayer, reply: Reply) -> PerPlayer:
+    others = numbers[::-1]
+    return game.paid(reply(game, others), others) - game.paid(numbers, others)
+
+
+def reply_to_last(reply: Reply, rational: Rule) -> Rule:
+    """Return the rule that replies to the other's last number, and in round 1 is `rational`."""
+
+    def rule(view: View, noise: Noise) -> Array:
+        best = reply(view.game, whole(view, "other"))
+        return np.where(view.number("round") > 1, best, rational(view, noise))
+
+    return rule
