@@ -30,7 +30,7 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
         named["coordination"] = PlayMeasure(alike)
         if game.length() != 1:
             named["alternation"] = PlayMeasure(lambda steps, seats: _turned(game, steps))
-    paid = lambda steps, seats: game.paid(played_in(steps))[seats]  # noqa: E731
+    paid = lambda steps, seats: game.payoffs_of(played_in(steps))[seats]  # noqa: E731
     named["mean payoff"] = PlayMeasure(paid, game.stake)
     stable = lambda steps, seats: distance(game, played_in(steps)) == 0  # noqa: E731
     return named | {"in a pure equilibrium": PlayMeasure(stable)}
@@ -58,7 +58,7 @@ def _is_dilemma(game: Any) -> bool:
     if game.actions != (2, 2) or game.by_count is not None:
         return False  # a large table is not worth its fractions
     try:
-        Dilemma.of(game.given.exact)
+        Dilemma.of(game.table.exact)
     except BadParameter:
         return False
     return True
