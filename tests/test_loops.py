@@ -31,10 +31,7 @@ NUMPY_PLAYS = {
     "bertrand_competition": {"best_response", "match", "reciprocal", "undercut:1"},
     "budget_auction": {"best_response", "rational"},
     "english_auction": {"knap", "mc", "rational"},  # the knapsack
-    "matrix_game": {
-        *("best_response", "fictitious_play", "turn_taking"),
-        *("memory_one:1,0,0,1,1", "zd_extort:2", "generous"),
-    },
+    "matrix_game": {"best_response", "fictitious_play"},
     "sealed_bid_auction": {"best_response", "rational", "reciprocal"},
     "water_allocation": {"cooperative"},
 }

@@ -18,15 +18,7 @@ from llm_games.baselines.games.matrix_game import theory
 from llm_games.baselines.logit_equilibria import logit_equilibrium
 from llm_games.baselines.memory_one import EXTORTION, Memory, generous
 from llm_games.baselines.repeated_dilemma import Dilemma
-from llm_games.baselines.rules import (
-    Kind,
-    Players,
-    cannot_play,
-    count_from,
-    pick,
-    ratio_from,
-    whole,
-)
+from llm_games.baselines.rules import Kind, Players, cannot_play, count_from, pick, ratio_from
 from llm_games.errors import BadParameter
 from llm_games.games.matrix_game.matrix_payoffs import ExactPayoffs
 from llm_games.noise import Noise
@@ -43,11 +35,8 @@ def _drawn(mixture: Sequence[Any], view: View, noise: Noise) -> Array:
     return pick(np.broadcast_to(np.array(mixture, np.float64), (*view.batch, len(mixture))), noise)
 
 
-def _rounds_ago(view: View, name: str, seats: Sequence[int]) -> list[Array]:
-    return [whole(view, f"{name}_{seat}") for seat in seats]
-
-
-# -- strategies of two players of two actions ------------------------------------------------------
+def _sight(view: View, seats: Sequence[int]) -> list[Array]:
+    return [view.number(f"seen_{seat}") for seat in seats]
 
 
 def _pair(view: View) -> tuple[int, int]:
@@ -62,20 +51,21 @@ def _pair(view: View) -> tuple[int, int]:
 
 
 def by_memory(rule: Memory, view: View, noise: Noise) -> Array:
-    own, other = _rounds_ago(view, "seen", _pair(view))
+    mine, other = _sight(view, _pair(view))
     chances = np.array(rule, np.float64)
-    chance = looked_up(chances, np.where(view.number("round") > 1, 1 + 2 * own + other, 0))
+    chance = looked_up(chances, np.where(view.number("round") > 1, 1 + 2 * mine + other, 0))
     return chance == 0 if {*rule} <= {0, 1} else noise.random() >= chance
 
 
 def look_back(rounds: int, worst: Callable[..., Any], view: View, noise: Noise) -> Array:
     """Play what of the other's last actions is the `worst`, by a function of two of them."""
+    _, other = _pair(view)
     names = ("seen", "before", "earlier")[:rounds]
-    return reduce(worst, (whole(view, f"{name}_{_pair(view)[1]}") for name in names))
+    return reduce(worst, [view.number(f"{name}_{other}") for name in names])
 
 
 def alternator(view: View, noise: Noise) -> Array:
-    return _pair(view) and (whole(view, "round") - 1) % 2
+    return _pair(view) and (view.number("round") - 1) % 2
 
 
 def grim(view: View, noise: Noise) -> Array:
@@ -85,10 +75,9 @@ def grim(view: View, noise: Noise) -> Array:
 def forgiving(*values: Any) -> Array:
     """Take a view and noise, perhaps after the chance to forgive, else the most that holds."""
     *chances, view, noise = values
-    chance = chances[0] if chances else None
-    if chance is None:
-        chance = Dilemma.of(view.game.table.exact).generosity
-    return by_memory(generous(chance), view, noise)
+    if not chances or chances[0] is None:
+        chances = [Dilemma.of(view.game.table.exact).generosity]
+    return by_memory(generous(chances[0]), view, noise)
 
 
 def extort(factor: int, view: View, noise: Noise) -> Array:
@@ -111,7 +100,7 @@ def _memory(value: str) -> Memory:
     return Memory(*chances)
 
 
-STRATEGIES: dict[str, tuple[Any, str]] = {
+OF_TWO: dict[str, tuple[Any, str]] = {
     "all_c": ("11111", "always the first"),
     "all_d": ("00000", "always the second"),
     "alternator": (alternator, "the first, the second, and so on"),
@@ -123,23 +112,8 @@ STRATEGIES: dict[str, tuple[Any, str]] = {
     "grim": (grim, "the second once the other ever played it"),
     "win_stay_lose_shift": ("11001", "the first if both did the same last"),
     "bully": ("00101", "the opposite of what the other did last"),
-    "generous": (forgiving, "what the other did last, but forgives with a chance"),
-    "memory_one": (by_memory, "the first with chances at first and after CC, CD, DC, DD"),
-    "zd_extort": (extort, "takes a multiple of the other's gain"),
 }
 """Rules, or their chances of action 0 at first and after CC, CD, DC, DD; and what they do."""
-VALUES: dict[str, dict[str, Any]] = {
-    "generous": {
-        "value": "<chance>",
-        "valued": "how often it forgives",
-        "read": lambda value: _chance("generous")(value) if value else None,
-    },
-    "memory_one": {"value": "<five chances>", "read": _memory},
-    "zd_extort": {
-        "value": "<factor>",
-        "read": count_from(2, 3, "zd_extort takes 2 or 3, as in zd_extort:2"),
-    },
-}
 
 
 # -- any table -------------------------------------------------------------------------------------
@@ -172,12 +146,12 @@ def best_response(view: View, noise: Noise) -> Array:
     """Reply to the others' last actions as seen, the first of equals; at first be rational."""
     game, others = view.game, _others(view)
     if not game.tells_each:
-        cell = np.maximum(whole(view, "first") - (view.number("action") == 0), 0)
+        cell = np.maximum(view.number("first") - (view.number("action") == 0), 0)
     elif game.by_count is not None:
-        cell = np.sum([seen == 0 for seen in _rounds_ago(view, "seen", others)], axis=0)
+        cell = np.sum([actions == 0 for actions in _sight(view, others)], axis=0)
     else:
         counts = [game.actions[seat] for seat in others]
-        cell = np.ravel_multi_index(_rounds_ago(view, "seen", others), counts)
+        cell = np.ravel_multi_index(_sight(view, others), counts)
     reply = theory.stage(game).rows(view.seat).argmax(axis=0)[cell]
     return np.where(view.number("round") > 1, reply, rational(view, noise))
 
@@ -209,7 +183,7 @@ def turn_taking(view: View, noise: Noise) -> Array:
     """Play the pure equilibria that none improves on for all, one after another by round."""
     profiles = theory.in_turn(view.game) or [view.game.table.safe]
     actions = np.array([profile[view.seat] for profile in profiles])
-    return looked_up(actions, (whole(view, "round") - 1) % len(actions))
+    return looked_up(actions, (view.number("round") - 1) % len(actions))
 
 
 def meaning(game: Any, value: str) -> int:
@@ -250,10 +224,28 @@ PLAYERS = Players(
             name: Kind(
                 f"of two actions: {summary}",
                 partial(by_memory, Memory.of(rule)) if isinstance(rule, str) else rule,
-                **VALUES.get(name, {}),
             )
-            for name, (rule, summary) in STRATEGIES.items()
+            for name, (rule, summary) in OF_TWO.items()
         },
+        "generous": Kind(
+            "of two actions: what the other did last, but forgives with a chance",
+            forgiving,
+            value="<chance>",
+            read=lambda value: _chance("generous")(value) if value else None,
+            valued="how often it forgives",
+        ),
+        "memory_one": Kind(
+            "of two actions: the first with chances at first and after CC, CD, DC, DD",
+            by_memory,
+            value="<five chances>",
+            read=_memory,
+        ),
+        "zd_extort": Kind(
+            "of two actions: takes a multiple of the other's gain",
+            extort,
+            value="<factor>",
+            read=count_from(2, 3, "zd_extort takes 2 or 3, as in zd_extort:2"),
+        ),
     },
     meaning=meaning,
     assumed="if the others play the same again (while that is not known, if all are rational)",

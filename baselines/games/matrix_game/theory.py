@@ -90,7 +90,7 @@ def in_turn(game: MatrixGame) -> tuple[Cell, ...]:
     """Return the pure equilibria than which no other is better for some and worse for nobody."""
     stable = equilibria(game)
     payoffs = stage(game).of(np.array(stable).T).T.tolist() if stable else []
-    better = lambda one, other: one != other and all(map(ge, one, other))  # noqa: E731
+    better = lambda row, other: row != other and all(map(ge, row, other))  # noqa: E731
     pairs = zip(stable, payoffs, strict=True)
     return tuple(cell for cell, row in pairs if not any(better(other, row) for other in payoffs))
 
@@ -176,8 +176,8 @@ def welfare(game: Any, steps: Steps) -> Parts:
 @lru_cache(64)
 def best_for_all(game: MatrixGame) -> Cell:
     """Return the first cell whose payoffs add up to most; by count, the first seats play 0."""
-    most = int(stage(game).of(cells(game)).sum(axis=0).argmax())
-    return tuple(cells(game)[:, most].tolist())
+    best = int(stage(game).of(cells(game)).sum(axis=0).argmax())
+    return tuple(cells(game)[:, best].tolist())
 
 
 def expected(game: MatrixGame, seat: int, mixtures: Sequence[Mixture]) -> list[Any]:

@@ -82,56 +82,47 @@ class ExactPayoffs:
 
 
 def read(players: int, payoffs: Any, by_count: Any, ordinal: Any) -> ExactPayoffs:
-    """Read the one table that is not None, else of the prisoner's dilemma; or BadParameter."""
+    """Read the one table that is not None, else that of the prisoner's dilemma; or BadParameter."""
     if by_count is not None:
-        return rows_by_count("by_count", by_count, players)
+        shape = _shape("by_count", by_count)
+        if shape != (2, players):
+            raise BadParameter(
+                f"by_count must be 2 rows of {players} payoffs, by how many of {players - 1} "
+                f"others play the first action, got lists of the lengths {shape}"
+            )
+        return _whole("by_count", np.array(by_count, object), by_count=True)
     if ordinal is None:
-        return table_of("payoffs", PRISONERS_DILEMMA if payoffs is None else payoffs, players)
+        return _table_of(players, PRISONERS_DILEMMA if payoffs is None else payoffs)
     if players != 2:
         raise BadParameter(f"ordinal games are for 2 players, got players={players}")
-    return ordinal_game("ordinal", ordinal)
+    check_integer("ordinal", ordinal, 1, 144)
+    row, column = divmod(ordinal - 1, 12)
+    ranks = [np.array([*map(int, str(ORDINAL[k]))]).reshape(2, 2) for k in (row, 11 - column)]
+    return _whole("ordinal", np.stack([ranks[0], ranks[1].T]))
 
 
-def table_of(name: str, value: Any, players: int) -> ExactPayoffs:
+def _table_of(players: int, payoffs: Any) -> ExactPayoffs:
     """Read a table nested by each seat's action; of two alike the first one's payoffs will do."""
-    shape = _shape(name, value)
+    shape = _shape("payoffs", payoffs)
     alike = len(shape) == players == 2
     if alike and shape[0] != shape[1]:
         raise BadParameter(
-            f"{name} of the first player alone must have as many columns as rows, got a table "
-            f"of {shape[0]} and {shape[1]}; give both payoffs in each cell"
+            "payoffs of the first player alone must have as many columns as rows, got a table of "
+            f"{shape[0]} and {shape[1]}; give both payoffs in each cell"
         )
     if not alike and shape[players:] != (players,):
         raise BadParameter(
-            f"{name} must be nested by the actions of {players} players, with {players} payoffs in "
-            f"each cell, got lists of the lengths {shape}; players says for how many it is"
+            f"payoffs must be nested by the actions of {players} players, with {players} payoffs "
+            f"in each cell, got lists of the lengths {shape}; players says for how many it is"
         )
     for seat, count in enumerate(shape[:players]):
         if not 2 <= count <= MOST_ACTIONS:
             raise BadParameter(
-                f"{name} must have 2 to {MOST_ACTIONS} actions a player, got {count} of seat {seat}"
+                f"payoffs must have 2 to {MOST_ACTIONS} actions a player, got {count} of seat "
+                f"{seat}"
             )
-    cells = np.array(value, object)
-    return _whole(name, np.stack([cells, cells.T]) if alike else np.moveaxis(cells, -1, 0))
-
-
-def rows_by_count(name: str, value: Any, players: int) -> ExactPayoffs:
-    """Read the payoffs of two actions by how many others play the first, ``(2, players)``."""
-    shape = _shape(name, value)
-    if shape != (2, players):
-        raise BadParameter(
-            f"{name} must be 2 rows of {players} payoffs, by how many of {players - 1} others play "
-            f"the first action, got lists of the lengths {shape}"
-        )
-    return _whole(name, np.array(value, object), by_count=True)
-
-
-def ordinal_game(name: str, number: Any) -> ExactPayoffs:
-    """Return one of the 144 games in which both players rank four cells."""
-    check_integer(name, number, 1, 144)
-    row, column = divmod(number - 1, 12)
-    ranks = [np.array([*map(int, str(ORDINAL[k]))]).reshape(2, 2) for k in (row, 11 - column)]
-    return _whole(name, np.stack([ranks[0], ranks[1].T]))
+    cells = np.array(payoffs, object)
+    return _whole("payoffs", np.stack([cells, cells.T]) if alike else np.moveaxis(cells, -1, 0))
 
 
 def _shape(name: str, value: Any) -> tuple[int, ...]:

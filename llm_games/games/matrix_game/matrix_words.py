@@ -108,11 +108,11 @@ def scene(game: MatrixGame, state: MatrixState | None, viewer: int) -> dict[str,
     seats = _viewer_first(game, viewer)
     for actions in product(*(menu(game, state, viewer, seat) for seat in seats)):
         cell = tuple(action for _, action in sorted(zip(seats, actions, strict=True)))
-        own, *others = (
+        me, *others = (
             _named(game, state, seat, cell[seat]) | {"paid": value(units[seat][cell])}
             for seat in seats
         )
-        lines.append({"own": own["label"], "paid": own["paid"], "others": others})
+        lines.append({"own": me["label"], "paid": me["paid"], "others": others})
     return {"menu": [words[k] for k in shown], "lines": lines}
 
 
@@ -125,7 +125,7 @@ def tell(game: MatrixGame, state: MatrixState, seat: int) -> dict[str, Any]:
     if played and len(names) > 1:
         story["last"] = {"round": played} | _last(game, state, seat, names)
     if played > 1 and "before" in names:
-        story["before"] = {"round": played - 1} | _seen(game, state.before, seat, state)
+        story["before"] = {"round": played - 1} | _sight(game, state.sight_2, seat, state)
     return story
 
 
@@ -140,11 +140,11 @@ def _last(game: MatrixGame, state: MatrixState, seat: int, names: Sequence[str])
     }
     if "first" in names:
         last["count"] = int((state.actions == 0).sum())
-    return last | (_seen(game, state.seen, seat, state) if "seen" in names else {})
+    return last | (_sight(game, state.sight_1, seat, state) if "seen" in names else {})
 
 
-def _seen(game: MatrixGame, by_observer: Array, viewer: int, state: MatrixState) -> dict[str, Any]:
+def _sight(game: MatrixGame, sights: Array, viewer: int, state: MatrixState) -> dict[str, Any]:
     """Return what a seat saw in a round."""
-    actions = by_observer[viewer if game.sees_wrong else 0].tolist()
-    own, *others = (_named(game, state, k, actions[k]) for k in _viewer_first(game, viewer))
-    return {"own": own["label"], "others": others}
+    actions = sights[viewer if game.sees_wrong else 0].tolist()
+    me, *others = (_named(game, state, k, actions[k]) for k in _viewer_first(game, viewer))
+    return {"own": me["label"], "others": others}

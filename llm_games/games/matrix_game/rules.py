@@ -28,14 +28,14 @@ FEW, MANY = 6, 1000  # players that are told one by one, and those of games by c
 class MatrixState(OpenState):
     """The last round's actions as played, and what was seen of all rounds.
 
-    What was `seen` in it, `before` and `earlier` is ``(observers, players, *batch)``, `counts` have
-    a further axis of actions; observers are one where all see the same. `earned` counts in units.
+    The sight of one, two and three rounds ago is ``(observers, players, *batch)``, `counts` have a
+    further axis of actions; observers are one where all see the same. `earned` counts in units.
     """
 
     actions: PerPlayer
-    seen: Array
-    before: Array
-    earlier: Array
+    sight_1: Array
+    sight_2: Array
+    sight_3: Array
     counts: Array
     slipped: PerPlayer
     earned: PerPlayer
@@ -168,7 +168,7 @@ class MatrixGame(OpenRounds):
         seats = (self.players if self.sees_wrong else 1) * self.tells_each, self.players
         zeros = partial(np.zeros, dtype=np.int64)
         start = dict.fromkeys(("slip", "shift", "words", "order"), zeros((0, *batch)))
-        start |= dict.fromkeys(("seen", "before", "earlier"), zeros((*seats, *batch)))
+        start |= dict.fromkeys(("sight_1", "sight_2", "sight_3"), zeros((*seats, *batch)))
         start |= {"counts": zeros((*seats, max(self.actions), *batch)), **chance}
         return self.first(MatrixState, batch, slipped=bool, **start)
 
@@ -207,14 +207,14 @@ class MatrixGame(OpenRounds):
         record = {"played": played, "payoffs": units / self.table.unit}
         changes = {"actions": played, "slipped": slipped}
         if self.tells_each:
-            seen = played[None]
+            sight = played[None]
             if self.sees_wrong:
-                wrong, _ = self._turned(state, seen, counts[None])
+                wrong, _ = self._turned(state, sight, counts[None])
                 itself = np.eye(self.players, dtype=bool).reshape(-1, *counts.shape)
-                seen = np.where(itself, seen, wrong)
+                sight = np.where(itself, sight, wrong)
             kinds = np.arange(max(self.actions)).reshape(-1, *counts.shape[1:])
-            changes |= {"seen": seen, "before": state.seen, "earlier": state.before}
-            changes["counts"] = state.counts + (seen[:, :, None] == kinds)
+            changes |= {"sight_1": sight, "sight_2": state.sight_1, "sight_3": state.sight_2}
+            changes["counts"] = state.counts + (sight[:, :, None] == kinds)
         if not self.sees_wrong:
             return record["payoffs"], changes, record
         over, earned = self.ended(state, state.round + 1), state.earned + units
@@ -233,8 +233,8 @@ class MatrixGame(OpenRounds):
         facts = [Fact("action", actions, 0, high, "own action of the last round, from 0")]
         if not self.sees_wrong:
             payoff = lambda s: self.payoffs_of(s.actions) * (s.round > 0)
-            low, most = min(self.stake[0], 0.0), max(self.stake[1], 0.0)
-            facts.append(Fact("payoff", payoff, low, most, "own payoff of the last round"))
+            low, top = min(self.stake[0], 0.0), max(self.stake[1], 0.0)
+            facts.append(Fact("payoff", payoff, low, top, "own payoff of the last round"))
         if self.slips:
             slipped = lambda s: s.slipped
             facts.append(Fact("slipped", slipped, 0, 1, "1 if it was not what one meant"))
@@ -242,13 +242,13 @@ class MatrixGame(OpenRounds):
             first = lambda s: (s.actions == 0).sum(axis=0) * (s.round > 0)
             facts.append(Fact("first", first, 0, self.players, "players of action 0 in it"))
         if self.tells_each:
-            by_observer = lambda seen: np.swapaxes(seen, 0, 1) if self.sees_wrong else seen[0]
+            of_each = lambda sight: np.swapaxes(sight, 0, 1) if self.sees_wrong else sight[0]
             for ago, name in enumerate(("seen", "before", "earlier"), 1):
-                seen = lambda s, name=name: by_observer(getattr(s, name))
+                sight = lambda s, ago=ago: of_each(getattr(s, f"sight_{ago}"))
                 meaning = f"action of seat {{}} as seen, {ago} rounds ago"
-                facts.append(Fact(name, seen, 0, high, meaning, True))
+                facts.append(Fact(name, sight, 0, high, meaning, True))
             for seat in range(self.players):
-                counts = lambda s, seat=seat: by_observer(s.counts[:, seat])
+                counts = lambda s, seat=seat: of_each(s.counts[:, seat])
                 meaning = f"times that seat {seat} was seen to play action {{}}"
                 facts.append(Fact(f"count_{seat}", counts, 0, self.rounds, meaning, high + 1))
         names = ("action", "payoff", "slipped", "first", "seen", "before")[: 4 + self.history]
