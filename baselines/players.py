@@ -29,10 +29,10 @@ from llm_games.baselines.rules import (
     RulePolicy,
     cannot_play,
     count_from,
+    ratio_from,
     seat_by_seat,
 )
 from llm_games.errors import BadParameter, UnknownName, WrongSeat, install, unknown, unknown_keyword
-from llm_games.facts import ratio_of
 from llm_games.import_names import OWN, is_named, named
 from llm_games.noise import Noise
 from llm_games.questions import BadReply, Choice
@@ -86,12 +86,6 @@ def meaning(game: Rulebook, value: str) -> Any:
             return int(units)
     kind = "a number" if game.unit > 1 else "a whole number"
     raise cannot_play(game, value, f"{kind} from {low / game.unit:g} to {high / game.unit:g}")
-
-
-def _share(value: str) -> Fraction:
-    with suppress(BadParameter):
-        return ratio_of("shade", value, 0, 1)
-    raise BadParameter(f"shade needs a share from 0 to 1, as in shade:0.9, got {value!r}")
 
 
 # -- players that ask a model ---------------------------------------------------------------------
@@ -242,7 +236,11 @@ PLAYERS: dict[str, Kind] = {
     "cooperative": Kind("does its part of what is best for all"),
     "reciprocal": Kind("cooperates while the others did last, else looks after itself"),
     "truthful": Kind("bids its valuation, or raises up to it"),
-    "shade": Kind("bids a share of its valuation", value="<share>", read=_share),
+    "shade": Kind(
+        "bids a share of its valuation",
+        value="<share>",
+        read=ratio_from("shade", 0, 1, "shade needs a share from 0 to 1, as in shade:0.9"),
+    ),
     "all_in": Kind("bids all its money"),
     "zero": Kind("bids 0 and takes what is left over"),
     "random": Kind("draws any legal action", any_legal),

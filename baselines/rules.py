@@ -7,13 +7,16 @@ several games share are defined in `llm_games.baselines.players`, others in thei
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from llm_games.arrays import any_true, arrayed, sliced
 from llm_games.errors import BadParameter
+from llm_games.facts import ratio_of
 from llm_games.noise import Noise, counted
 from llm_games.rulebook import Array, Rulebook
 from llm_games.table_batch import nearly_all
@@ -266,6 +269,17 @@ def count_from(low: int, high: int, needs: str) -> Callable[[str], int]:
         if not plain or not low <= int(value) <= high:
             raise BadParameter(f"{needs}, got {value!r}")
         return int(value)
+
+    return read
+
+
+def ratio_from(name: str, low: int, high: int | None, needs: str) -> Callable[[str], Fraction]:
+    """Return a reader of exact ratios from `low` to `high`; `needs` begins its error."""
+
+    def read(value: str) -> Fraction:
+        with suppress(BadParameter):
+            return ratio_of(name, value, low, high)
+        raise BadParameter(f"{needs}, got {value!r}")
 
     return read
 

@@ -66,7 +66,7 @@ def _requests(game, view):
 
 def _actions(game, view):
     profile, likely = matrices.selected(game), matrices.mixed(game)
-    pure = game.given.safe if profile is None and likely is None else profile
+    pure = game.table.safe if profile is None and likely is None else profile
     own = likely[view.seat] if pure is None else np.eye(max(game.actions))[pure[view.seat]]
     return np.arange(len(own)), np.array(own, np.float64)[:, None].repeat(view.batch[0], 1)
 

@@ -29,10 +29,7 @@ NUMPY_PLAYS = {
     "beauty_contest": {"best_response", "level_k:2"},
     "bertrand_competition": {"best_response"},
     "budget_auction": {"best_response", "rational"},
-    "matrix_game": {
-        *("best_response", "fictitious_play", "turn_taking"),
-        *("memory_one:1,0,0,1,1", "zd_extort:2", "generous"),
-    },
+    "matrix_game": {"best_response", "fictitious_play"},
     "sealed_bid_auction": {"best_response", "rational", "reciprocal"},
     "water_allocation": {"cooperative"},
 }

@@ -733,8 +733,8 @@ def claims(game, steps):
 
 def cells(game, steps):
     for step in steps:
-        paid = game.given.paid(step.record["played"])
-        yield [game.given.value(units) for units in paid]
+        paid = game.table.of(step.record["played"])
+        yield [game.table.value(units) for units in paid]
 
 
 def requests(game, steps):

@@ -8,9 +8,8 @@ import numpy as np
 from llm_games.arrays import tall
 from llm_games.baselines.games.bertrand_competition import q_learners, theory
 from llm_games.baselines.games.bertrand_competition.q_learners import SHIPPED, last
-from llm_games.baselines.rules import Kind, Players, count_from, whole
+from llm_games.baselines.rules import Kind, Players, count_from, ratio_from, whole
 from llm_games.errors import BadParameter
-from llm_games.facts import ratio_of
 from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
@@ -81,13 +80,6 @@ def anything(view: View, noise: Noise) -> Array:
     return noise.integers(own_cost(view), view.game.bounds()[1], endpoint=True)
 
 
-def _by(value: str) -> Fraction:
-    try:
-        return ratio_of("undercut", value)
-    except BadParameter:
-        raise BadParameter(f"undercut needs an amount, as in undercut:0.1, got {value!r}") from None
-
-
 def _ticks(game: Any, by: Fraction) -> int:
     if (by * game.unit).denominator != 1:
         raise BadParameter(f"undercut:{by} is no whole number of ticks of {game.tick}")
@@ -108,7 +100,7 @@ PLAYERS = Players(
             "sets so much less than the lowest rival, but no less than its cost",
             undercut,
             "<amount>",
-            read=_by,
+            read=ratio_from("undercut", 0, None, "undercut needs an amount, as in undercut:0.1"),
             meaning=_ticks,
         ),
         "q_learning": Kind(

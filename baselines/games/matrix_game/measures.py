@@ -30,8 +30,8 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
         named["coordination"] = PlayMeasure(alike)
         if game.length() != 1:
             named["alternation"] = PlayMeasure(lambda steps, seats: _turned(game, steps))
-    paid = lambda steps, seats: game.paid(played_in(steps))[seats]  # noqa: E731
-    named["mean payoff"] = PlayMeasure(paid, game.stake)
+    payoff = lambda steps, seats: game.payoffs_of(played_in(steps))[seats]  # noqa: E731
+    named["mean payoff"] = PlayMeasure(payoff, game.stake)
     stable = lambda steps, seats: distance(game, played_in(steps)) == 0  # noqa: E731
     return named | {"in a pure equilibrium": PlayMeasure(stable)}
 
@@ -58,7 +58,7 @@ def _is_dilemma(game: Any) -> bool:
     if game.actions != (2, 2) or game.by_count is not None:
         return False  # a large table is not worth its fractions
     try:
-        Dilemma.of(game.given.exact)
+        Dilemma.of(game.table.exact)
     except BadParameter:
         return False
     return True
@@ -76,16 +76,16 @@ def _dilemma(game: Any) -> Mapping[str, PlayMeasure]:
     if not game.open:
         named["cooperation in the last round"] = chosen(-1, None)
     situations = enumerate(SITUATIONS)
-    after = {f"C after {name}": PlayMeasure(partial(_after, k)) for k, name in situations}
+    answers = {f"C after {name}": PlayMeasure(partial(_answers, k)) for k, name in situations}
     shares = {
         f"share of {name}": PlayMeasure(agreements, SHARE, partial(_share, k))
         for k, name in enumerate(STRATEGIES)
     }
     precision = lambda counts: _fitted(counts.tobytes()).precision  # noqa: E731
-    return named | after | shares | {"follows it": PlayMeasure(agreements, SHARE, precision)}
+    return named | answers | shares | {"follows it": PlayMeasure(agreements, SHARE, precision)}
 
 
-def _after(situation: int, steps: Steps, seats: Sequence[int]) -> Array:
+def _answers(situation: int, steps: Steps, seats: Sequence[int]) -> Array:
     """Return whether C was chosen each time that the last round was this."""
     played, chosen = played_in(steps), steps["actions"]
     answers = [
@@ -109,17 +109,17 @@ def agreements(steps: Steps, seats: Sequence[int]) -> Array:
     """
     played, rows = played_in(steps), []
     for seat in seats:
-        own, other, meant = played[seat], played[1 - seat], steps["actions"][seat]
-        broken, rounds = (own == 1) | (other == 1), len(meant)
+        mine, other, meant = played[seat], played[1 - seat], steps["actions"][seat]
+        broken, rounds = (mine == 1) | (other == 1), len(meant)
         says = np.zeros((len(STRATEGIES), rounds), np.int64)
         says[0] = 1
         says[2, 1:] = np.maximum.accumulate(broken)[:-1]
         says[3, 1:] = other[:-1]
-        says[4, 1:] = own[:-1] != other[:-1]
-        left = 0  # rounds of punishment
+        says[4, 1:] = mine[:-1] != other[:-1]
+        due = 0  # rounds of punishment
         for number in range(1, rounds):
-            left = left - 1 if left else 2 * int(broken[number - 1])
-            says[5, number] = left > 0
+            due = due - 1 if due else 2 * int(broken[number - 1])
+            says[5, number] = due > 0
         rows.append([rounds, *(says == meant).sum(axis=1)])
     return np.array(rows, np.float64).reshape(-1, 1 + len(STRATEGIES))
 

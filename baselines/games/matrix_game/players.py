@@ -5,6 +5,7 @@ Action 0 is C and action 1 is D; strategies read actions as they see them, and r
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import partial, reduce
@@ -12,115 +13,85 @@ from typing import Any
 
 import numpy as np
 
+from llm_games.arrays import looked_up
 from llm_games.baselines.games.matrix_game import theory
 from llm_games.baselines.logit_equilibria import logit_equilibrium
 from llm_games.baselines.memory_one import EXTORTION, Memory, generous
 from llm_games.baselines.repeated_dilemma import Dilemma
-from llm_games.baselines.rules import Kind, Players, Rule, cannot_play, pick, shape, whole
+from llm_games.baselines.rules import Kind, Players, cannot_play, count_from, pick, ratio_from
 from llm_games.errors import BadParameter
-from llm_games.facts import ratio_of
+from llm_games.games.matrix_game.matrix_payoffs import ExactPayoffs
 from llm_games.noise import Noise
 from llm_games.questions import BadReply
-from llm_games.rulebook import Array, Rulebook
+from llm_games.rulebook import Array
 from llm_games.view import View
 
-C, D = 0, 1
+
+def _same(view: View, action: int) -> Array:
+    return np.full(view.batch, action)
 
 
-def _drawn(mixture: Any, view: View, noise: Noise) -> Array:
-    return pick(np.broadcast_to(np.array(mixture, np.float64), (*shape(view), len(mixture))), noise)
+def _drawn(mixture: Sequence[Any], view: View, noise: Noise) -> Array:
+    return pick(np.broadcast_to(np.array(mixture, np.float64), (*view.batch, len(mixture))), noise)
 
 
-# -- strategies of two players of two actions ------------------------------------------------------
+def _sight(view: View, seats: Sequence[int]) -> list[Array]:
+    return [view.number(f"seen_{seat}") for seat in seats]
 
 
-class SeenActions:
-    """What one of two players has seen: the last rounds' actions, 0 before there were any."""
+def _pair(view: View) -> tuple[int, int]:
+    """Return the own and the other seat."""
+    game = view.game
+    if game.actions != (2, 2) or not game.tells_each:
+        raise BadParameter(
+            "this player is for two players of two actions who are told all actions, got "
+            f"players={game.players}, actions {game.actions} and reveal={game.reveal!r}"
+        )
+    return view.seat, 1 - view.seat
 
-    def __init__(self, view: View) -> None:
-        game = view.game
-        if game.actions != (2, 2) or not game.tells_each:
-            raise BadParameter(
-                "this player is for two players of two actions who are told all actions, got "
-                f"players={game.players}, actions {game.actions} and reveal={game.reveal!r}"
-            )
-        self.view, self.other_seat = view, 1 - view.seat
-        self.begun = view.number("round") > 1
 
-    def own(self) -> Array:
-        return whole(self.view, f"seen_{self.view.seat}")
+def by_memory(rule: Memory, view: View, noise: Noise) -> Array:
+    mine, other = _sight(view, _pair(view))
+    chances = np.array(rule, np.float64)
+    chance = looked_up(chances, np.where(view.number("round") > 1, 1 + 2 * mine + other, 0))
+    return chance == 0 if {*rule} <= {0, 1} else noise.random() >= chance
 
-    def other(self, *names: str) -> Array:
-        """Return whether the other played D in any of these rounds."""
-        seen = [whole(self.view, f"{name}_{self.other_seat}") for name in names or ("seen",)]
-        return reduce(np.maximum, seen)
+
+def look_back(rounds: int, worst: Callable[..., Any], view: View, noise: Noise) -> Array:
+    """Play what of the other's last actions is the `worst`, by a function of two of them."""
+    _, other = _pair(view)
+    names = ("seen", "before", "earlier")[:rounds]
+    return reduce(worst, [view.number(f"{name}_{other}") for name in names])
 
 
 def alternator(view: View, noise: Noise) -> Array:
-    return (SeenActions(view).view.number("round").astype(np.int64) - 1) % 2
-
-
-def tit_for_tat(view: View, noise: Noise, first: int = C) -> Array:
-    past = SeenActions(view)
-    return np.where(past.begun, past.other(), first)
-
-
-def tit_for_two_tats(view: View, noise: Noise) -> Array:
-    past = SeenActions(view)
-    return past.other() & past.other("before")
-
-
-def tits_for_tat(view: View, noise: Noise, rounds: tuple[str, ...]) -> Array:
-    return SeenActions(view).other(*rounds)
+    return _pair(view) and (view.number("round") - 1) % 2
 
 
 def grim(view: View, noise: Noise) -> Array:
-    past = SeenActions(view)
-    return view.number(f"count_{past.other_seat}_{D}") > 0
+    return view.number(f"count_{_pair(view)[1]}_1") > 0
 
 
-def win_stay_lose_shift(view: View, noise: Noise) -> Array:
-    past = SeenActions(view)
-    return past.begun & (past.own() != past.other())
-
-
-def bully(view: View, noise: Noise) -> Array:
-    past = SeenActions(view)
-    return np.where(past.begun, 1 - past.other(), D)
-
-
-def memory_one(rule: Memory, view: View, noise: Noise) -> Array:
-    past = SeenActions(view)
-    state = np.where(past.begun, 1 + 2 * past.own() + past.other(), 0)
-    return noise.random() >= np.array(rule, np.float64)[state]
-
-
-def generous_tit_for_tat(*given: Any) -> Array:
-    """Take a view and noise, perhaps after a chance to forgive; else it is the most that holds."""
-    *chance, view, noise = given
-    share = chance[0] if chance else None
-    share = Dilemma.of(view.game.given.exact).generosity if share is None else share
-    return memory_one(generous(share), view, noise)
+def forgiving(*values: Any) -> Array:
+    """Take a view and noise, perhaps after the chance to forgive, else the most that holds."""
+    *chances, view, noise = values
+    if not chances or chances[0] is None:
+        chances = [Dilemma.of(view.game.table.exact).generosity]
+    return by_memory(generous(chances[0]), view, noise)
 
 
 def extort(factor: int, view: View, noise: Noise) -> Array:
-    if view.game.given.units.tolist() != [[[3, 0], [5, 1]], [[3, 5], [0, 1]]]:
+    if view.game.table.units.tolist() != [[[3, 0], [5, 1]], [[3, 5], [0, 1]]]:
         raise BadParameter("zd_extort is worked out for the payoffs 3 0; 5 1 alone")
-    return memory_one(EXTORTION[factor], view, noise)
+    return by_memory(EXTORTION[factor], view, noise)
 
 
-def _chance(name: str, value: str) -> Fraction:
-    with suppress(BadParameter):
-        return ratio_of(name, value, 0, 1)
-    raise BadParameter(f"{name} needs chances from 0 to 1, as in 1/3 or 0.9, got {value!r}")
-
-
-def _forgiven(value: str) -> Fraction | None:
-    return _chance("generous", value) if value else None
+def _chance(name: str) -> Callable[[str], Fraction]:
+    return ratio_from(name, 0, 1, f"{name} needs chances from 0 to 1, as in 1/3 or 0.9")
 
 
 def _memory(value: str) -> Memory:
-    chances = [_chance("memory_one", part) for part in value.split(",")]
+    chances = [*map(_chance("memory_one"), value.split(","))]
     if len(chances) != 5:
         raise BadParameter(
             "memory_one needs five chances to play action 0, at first and after CC, CD, DC, DD, as "
@@ -129,172 +100,152 @@ def _memory(value: str) -> Memory:
     return Memory(*chances)
 
 
-def _factor(value: str) -> int:
-    if value not in ("2", "3"):
-        raise BadParameter(f"zd_extort takes 2 or 3, as in zd_extort:2, got {value!r}")
-    return int(value)
+OF_TWO: dict[str, tuple[Any, str]] = {
+    "all_c": ("11111", "always the first"),
+    "all_d": ("00000", "always the second"),
+    "alternator": (alternator, "the first, the second, and so on"),
+    "tit_for_tat": ("11010", "what the other did last, at first the first"),
+    "suspicious_tit_for_tat": ("01010", "the same, at first the second"),
+    "tit_for_two_tats": (partial(look_back, 2, np.minimum), "the second after two of the other's"),
+    "two_tits_for_tat": (partial(look_back, 2, np.maximum), "the second after one in two"),
+    "hard_tit_for_tat": (partial(look_back, 3, np.maximum), "the second after one in three"),
+    "grim": (grim, "the second once the other ever played it"),
+    "win_stay_lose_shift": ("11001", "the first if both did the same last"),
+    "bully": ("00101", "the opposite of what the other did last"),
+}
+"""Rules, or their chances of action 0 at first and after CC, CD, DC, DD; and what they do."""
 
 
 # -- any table -------------------------------------------------------------------------------------
 
 
-def uniform(view: View, noise: Noise) -> Array:
-    return noise.integers(0, view.game.actions[view.seat])
-
-
-def maximin(view: View, noise: Noise) -> Array:
-    return np.full(shape(view), view.game.given.safe[view.seat])
-
-
 def rational(view: View, noise: Noise) -> Array:
-    game = view.game
-    profile = theory.selected(game)
-    if profile is not None:
-        return np.full(shape(view), profile[view.seat])
+    game, seat = view.game, view.seat
+    if (profile := theory.selected(game)) is not None:
+        return _same(view, profile[seat])
     mixtures = theory.mixed(game)
-    return maximin(view, noise) if mixtures is None else _drawn(mixtures[view.seat], view, noise)
+    return _drawn(mixtures[seat], view, noise) if mixtures else _same(view, game.table.safe[seat])
 
 
-def _must_see(view: View) -> None:
+def _others(view: View) -> list[int]:
+    """Return the seats to whose actions a player replies; BadParameter if it sees nothing."""
     if view.game.reveal != "actions":
         raise BadParameter(
             f"this player replies to what it sees: reveal must be actions, got {view.game.reveal!r}"
         )
+    return [seat for seat in range(view.game.players) if seat != view.seat]
+
+
+def _table(name: str, view: View) -> ExactPayoffs:
+    if view.game.by_count is not None:
+        raise BadParameter(f"{name} is for tables of up to 6 players, not for by_count")
+    return theory.stage(view.game)
 
 
 def best_response(view: View, noise: Noise) -> Array:
     """Reply to the others' last actions as seen, the first of equals; at first be rational."""
-    _must_see(view)
-    game, seat = view.game, view.seat
-    if game.by_count is not None:
-        first = _first_players(view)
-        values = game.given.units[:, np.clip(first, 0, game.players - 1)]
+    game, others = view.game, _others(view)
+    if not game.tells_each:
+        cell = np.maximum(view.number("first") - (view.number("action") == 0), 0)
+    elif game.by_count is not None:
+        cell = np.sum([actions == 0 for actions in _sight(view, others)], axis=0)
     else:
-        seen = [whole(view, f"seen_{i}") for i in range(game.players)]
-        own = np.moveaxis(theory.stage(game)[0][seat], seat, 0)
-        values = own[(slice(None), *seen[:seat], *seen[seat + 1 :])]
-    return np.where(view.number("round") > 1, values.argmax(axis=0), rational(view, noise))
-
-
-def _first_players(view: View) -> Array:
-    """Return how many others played action 0 in the last round, in a game by count."""
-    if not view.game.tells_each:
-        return whole(view, "first") - (view.number("action") == 0)
-    others = (i for i in range(view.game.players) if i != view.seat)
-    return np.sum([whole(view, f"seen_{i}") == 0 for i in others], axis=0)
+        counts = [game.actions[seat] for seat in others]
+        cell = np.ravel_multi_index(_sight(view, others), counts)
+    reply = theory.stage(game).rows(view.seat).argmax(axis=0)[cell]
+    return np.where(view.number("round") > 1, reply, rational(view, noise))
 
 
 def fictitious_play(view: View, noise: Noise) -> Array:
     """Reply to how often the others were seen to do what, the first of equals; at first be safe."""
-    _must_see(view)
-    game = view.game
-    if not game.tells_each or game.by_count is not None:
-        raise BadParameter("fictitious_play is for tables of up to 6 players, not for by_count")
-    values = theory.stage(game)[0][view.seat].astype(np.float64)
-    values = np.moveaxis(values, view.seat, 0).reshape(values.shape[view.seat], -1)
-    weights = np.ones((1, *shape(view)))
-    for seat in (i for i in range(game.players) if i != view.seat):
-        names = [f"count_{seat}_{action}" for action in range(game.actions[seat])]
-        counts = np.array([view.number(name) for name in names], np.float64)
-        weights = (weights[:, None] * counts).reshape(-1, *shape(view))
-    reply = np.tensordot(values, weights, 1).argmax(axis=0)
-    return np.where(view.number("round") > 1, reply, maximin(view, noise))
+    others, table = _others(view), _table("fictitious_play", view)
+    weights = np.ones((1, *view.batch))
+    for seat in others:
+        counts = np.moveaxis(view.row(f"count_{seat}"), -1, 0)[: table.actions[seat]]
+        weights = (weights[:, None] * counts).reshape(-1, *view.batch)
+    reply = np.tensordot(table.rows(view.seat).astype(np.float64), weights, 1).argmax(axis=0)
+    return np.where(view.number("round") > 1, reply, view.game.table.safe[view.seat])
 
 
-def level_k(level: int, view: View, noise: Noise) -> Array:
-    return _drawn(theory.level_k(view.game, level)[view.seat], view, noise)
-
-
-def logit(rate: float, view: View, noise: Noise) -> Array:
+def logit(rate: Fraction, view: View, noise: Noise) -> Array:
     """Draw from the logit equilibrium of a round; BadParameter where none is settled on."""
-    table, unit = theory.stage(view.game)
-    mixtures, residual = logit_equilibrium(table / unit, rate)
+    table = _table("logit", view)
+    mixtures, residual = logit_equilibrium(table.numbers / table.unit, float(rate))
     if mixtures is None:
         raise BadParameter(
-            f"logit:{rate:g} does not settle in this game (residual {residual:.2g}): choose less"
+            f"logit:{float(rate):g} does not settle in this game (residual {residual:.2g}): choose "
+            "less"
         )
     return _drawn(mixtures[view.seat], view, noise)
 
 
 def turn_taking(view: View, noise: Noise) -> Array:
     """Play the pure equilibria that none improves on for all, one after another by round."""
-    profiles = theory.in_turn(view.game)
-    if not profiles:
-        return maximin(view, noise)
-    turn = (view.number("round").astype(np.int64) - 1) % len(profiles)
-    return np.array([profile[view.seat] for profile in profiles])[turn]
+    profiles = theory.in_turn(view.game) or [view.game.table.safe]
+    actions = np.array([profile[view.seat] for profile in profiles])
+    return looked_up(actions, (view.number("round") - 1) % len(actions))
 
 
-def cooperative(view: View, noise: Noise) -> Array:
-    """Do the own part of the first cell whose payoffs add up to most."""
-    return np.full(shape(view), theory.best_for_all(view.game)[view.seat])
-
-
-def meaning(game: Rulebook, value: str) -> int:
+def meaning(game: Any, value: str) -> int:
     """Return the action of a label that is settled, or of a number from 0."""
-    state: Any = game.reset(0)
-    rules: Any = game
-    if value.isascii() and value.isdigit() and int(value) < max(rules.actions):
+    if value.isascii() and value.isdigit() and int(value) < max(game.actions):
         return int(value)
     with suppress(BadReply):
-        if rules.labels != "drawn":
-            return int(rules.asks(state, 0).read(value))
+        if game.labels != "drawn":
+            return int(game.asks(game.reset(0), 0).read(value))
     raise cannot_play(game, value, "a label of an action, or its number from 0")
 
 
-def _rate(value: str) -> float:
-    with suppress(ValueError):
-        if 0 <= (rate := float(Fraction(value))) < 1e6:
-            return rate
-    raise BadParameter(f"logit needs a rate of at least 0, as in logit:1/2, got {value!r}")
-
-
-def _two(rule: Rule, summary: str, **more: Any) -> Kind:
-    return Kind(f"of two actions: {summary}", rule, **more)
-
-
-_TWO, _THREE = ("seen", "before"), ("seen", "before", "earlier")
-FOR_TWO = {
-    "all_c": _two(lambda view, noise: SeenActions(view).other() * 0, "always the first"),
-    "all_d": _two(lambda view, noise: SeenActions(view).other() * 0 + 1, "always the second"),
-    "alternator": _two(alternator, "the first, the second, and so on"),
-    "tit_for_tat": _two(tit_for_tat, "what the other did last, at first the first"),
-    "suspicious_tit_for_tat": _two(partial(tit_for_tat, first=D), "the same, at first the second"),
-    "tit_for_two_tats": _two(tit_for_two_tats, "the second after two of the other's"),
-    "two_tits_for_tat": _two(partial(tits_for_tat, rounds=_TWO), "the second after one in two"),
-    "hard_tit_for_tat": _two(partial(tits_for_tat, rounds=_THREE), "the second after one in three"),
-    "grim": _two(grim, "the second once the other ever played it"),
-    "win_stay_lose_shift": _two(win_stay_lose_shift, "the first if both did the same last"),
-    "bully": _two(bully, "the opposite of what the other did last"),
-    "generous": _two(
-        generous_tit_for_tat,
-        "what the other did last, but forgives with a chance",
-        value="<chance>",
-        valued="how often it forgives",
-        read=_forgiven,
-    ),
-    "memory_one": _two(
-        memory_one,
-        "the first with chances at first and after CC, CD, DC, DD",
-        value="<five chances>",
-        read=_memory,
-    ),
-    "zd_extort": _two(
-        extort, "takes a multiple of the other's gain", value="<factor>", read=_factor
-    ),
-}
 PLAYERS = Players(
     {
         "rational": rational,
         "best_response": best_response,
-        "level_k": level_k,
-        "cooperative": cooperative,
-        "uniform": Kind("draws any action, all equally likely", uniform),
-        "maximin": Kind("plays the action whose worst payoff is best", maximin),
+        "level_k": lambda level, view, noise: _drawn(
+            theory.level_k(view.game, level)[view.seat], view, noise
+        ),
+        "cooperative": lambda view, noise: _same(view, theory.best_for_all(view.game)[view.seat]),
+        "uniform": Kind(
+            "draws any action, all equally likely",
+            lambda view, noise: noise.integers(0, view.game.actions[view.seat]),
+        ),
+        "maximin": Kind(
+            "plays the action whose worst payoff is best",
+            lambda view, noise: _same(view, view.game.table.safe[view.seat]),
+        ),
         "fictitious_play": Kind("replies to how often the others did what", fictitious_play),
         "turn_taking": Kind("plays the best pure equilibria one after another", turn_taking),
-        "logit": Kind("draws from a logit equilibrium", logit, value="<rate>", read=_rate),
-        **FOR_TWO,
+        "logit": Kind(
+            "draws from a logit equilibrium",
+            logit,
+            value="<rate>",
+            read=ratio_from("logit", 0, 10**6, "logit needs a rate of at least 0, as in logit:1/2"),
+        ),
+        **{
+            name: Kind(
+                f"of two actions: {summary}",
+                partial(by_memory, Memory.of(rule)) if isinstance(rule, str) else rule,
+            )
+            for name, (rule, summary) in OF_TWO.items()
+        },
+        "generous": Kind(
+            "of two actions: what the other did last, but forgives with a chance",
+            forgiving,
+            value="<chance>",
+            read=lambda value: _chance("generous")(value) if value else None,
+            valued="how often it forgives",
+        ),
+        "memory_one": Kind(
+            "of two actions: the first with chances at first and after CC, CD, DC, DD",
+            by_memory,
+            value="<five chances>",
+            read=_memory,
+        ),
+        "zd_extort": Kind(
+            "of two actions: takes a multiple of the other's gain",
+            extort,
+            value="<factor>",
+            read=count_from(2, 3, "zd_extort takes 2 or 3, as in zd_extort:2"),
+        ),
     },
     meaning=meaning,
     assumed="if the others play the same again (while that is not known, if all are rational)",

@@ -14,22 +14,9 @@ import numpy as np
 from llm_games.arrays import at, tall
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, param
-from llm_games.games.matrix_game.game_presets import PRESETS
-from llm_games.games.matrix_game.matrix_facts import all_facts
-from llm_games.games.matrix_game.matrix_readings import (
-    MEANINGLESS,
-    called_of,
-    labels_of,
-    noise_of,
-)
-from llm_games.games.matrix_game.matrix_words import label, scene, shown, tell
-from llm_games.games.matrix_game.payoff_reading import (
-    PRISONERS_DILEMMA,
-    Payoffs,
-    ordinal_game,
-    rows_by_count,
-    table_of,
-)
+from llm_games.games.matrix_game import matrix_payoffs, matrix_words
+from llm_games.games.matrix_game.matrix_payoffs import PRESETS, ExactPayoffs
+from llm_games.games.matrix_game.matrix_words import MEANINGLESS, called_of, noise_of
 from llm_games.questions import Choice
 from llm_games.rounds import OpenRounds, OpenState, Paid, Seen
 from llm_games.rulebook import Array, Chance, Goal, PerPlayer
@@ -41,14 +28,14 @@ FEW, MANY = 6, 1000  # players that are told one by one, and those of games by c
 class MatrixState(OpenState):
     """The last round's actions as played, and what was seen of all rounds.
 
-    What was `seen` in it, `before` and `earlier` is ``(observers, players, *batch)``, `counts` have
-    a further axis of actions; observers are one where all see the same. `earned` counts in units.
+    The sight of one, two and three rounds ago is ``(observers, players, *batch)``, `counts` have a
+    further axis of actions; observers are one where all see the same. `earned` counts in units.
     """
 
     actions: PerPlayer
-    seen: Array
-    before: Array
-    earlier: Array
+    sight_1: Array
+    sight_2: Array
+    sight_3: Array
     counts: Array
     slipped: PerPlayer
     earned: PerPlayer
@@ -115,50 +102,43 @@ class MatrixGame(OpenRounds):
             raise BadParameter("reveal must not be payoff where sight slips: it tells actions")
         if self.sees_wrong and self.players > FEW:
             raise BadParameter(f"players must be at most {FEW} where sight slips: {self.players}")
-        self.given_labels  # noqa: B018  # checks payoffs and labels
+        self.settled_labels  # noqa: B018  # checks payoffs and labels
 
     # -- what is paid ------------------------------------------------------------------------------
 
     @cached_property
-    def given(self) -> Payoffs:
-        if self.by_count is not None:
-            return rows_by_count("by_count", self.by_count, self.players)
-        if self.ordinal is not None:
-            if self.players != 2:
-                raise BadParameter(f"ordinal games are for 2 players, got players={self.players}")
-            return ordinal_game("ordinal", self.ordinal)
-        table = PRISONERS_DILEMMA if self.payoffs is None else self.payoffs
-        return table_of("payoffs", table, self.players)
+    def table(self) -> ExactPayoffs:
+        return matrix_payoffs.read(self.players, self.payoffs, self.by_count, self.ordinal)
 
     @property
     def largest(self) -> int:
-        return self.rounds * max(map(abs, self.given.numbers), default=0)
+        return self.rounds * int(abs(self.table.numbers).max())
 
     @cached_property
     def actions(self) -> tuple[int, ...]:
-        return self.given.actions
+        return self.table.actions
 
-    def paid(self, actions: PerPlayer) -> PerPlayer:
-        return self.given.paid(actions) / self.given.unit
-
-    @cached_property
-    def span(self) -> tuple[float, float]:
-        return min(self.given.numbers) / self.given.unit, max(self.given.numbers) / self.given.unit
+    def payoffs_of(self, actions: PerPlayer) -> PerPlayer:
+        return self.table.of(actions) / self.table.unit
 
     @property
     def stake(self) -> tuple[float, float]:
-        return self.payable if self.sees_wrong else self.span
+        low, high = (
+            end / self.table.unit for end in (self.table.numbers.min(), self.table.numbers.max())
+        )
+        if self.sees_wrong:  # all rounds are paid at once
+            return self.rounds * min(low, 0.0), self.rounds * max(high, 0.0)
+        return low, high
 
     @property
     def payable(self) -> tuple[float, float]:
-        low, high = self.span
-        return self.rounds * min(low, 0.0), self.rounds * max(high, 0.0)
+        return self.stake if self.sees_wrong else super().payable
 
     @property
     def seats_differ(self) -> str:
-        return "" if self.given.alike else "because their payoffs differ"
+        return "" if self.table.alike else "because their payoffs differ"
 
-    # -- chance --------------------------------------------------------------------------------
+    # -- chance ------------------------------------------------------------------------------------
 
     @property
     def sees_wrong(self) -> bool:
@@ -169,40 +149,37 @@ class MatrixGame(OpenRounds):
         return self.noise > 0 and self.noise_kind == "execution"
 
     def draws(self) -> Sequence[Draw]:
-        draws, longest = list(super().draws()), max(self.actions)
+        draws, longest, words = list(super().draws()), max(self.actions), len(MEANINGLESS)
         if self.noise:
             shape = (self.rounds, *(self.players,) * (2 if self.sees_wrong else 1))
-            sides, turns = self.noise.denominator, lcm(*(count - 1 for count in self.actions))
-            for name, count in (("slip", sides), ("shift", turns)):
+            turns = lcm(*(count - 1 for count in self.actions))
+            for name, count in (("slip", self.noise.denominator), ("shift", turns)):
                 numbers = lambda noise, count=count: noise.integers(0, count, shape)
                 draws.append(Draw(name, numbers, 0, count - 1))
         if self.labels == "drawn":
-            words = len(MEANINGLESS)
-            draws.append(
-                Draw("words", lambda noise: noise.sample(words, longest), 0, words - 1, True)
-            )
+            sample = lambda noise: noise.sample(words, longest)
+            draws.append(Draw("words", sample, 0, words - 1, True))
         if self.order == "drawn":
-            drawn = lambda noise: noise.order(longest, (self.players,))
-            draws.append(Draw("order", drawn, 0, longest - 1, True))
+            order = lambda noise: noise.order(longest, (self.players,))
+            draws.append(Draw("order", order, 0, longest - 1, True))
         return draws
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> MatrixState:
-        n, longest, zeros = self.players, max(self.actions), partial(np.zeros, dtype=np.int64)
-        observers = (n if self.sees_wrong else 1) * self.tells_each
-        none = {name: zeros((0, *batch)) for name in ("slip", "shift", "words", "order")}
-        counts = zeros((observers, n, longest, *batch))
-        rounds = dict.fromkeys(("seen", "before", "earlier"), zeros((observers, n, *batch)))
-        more = rounds | {"counts": counts, "slipped": bool}
-        return self.first(MatrixState, batch, **(none | more | dict(chance)))
+        seats = (self.players if self.sees_wrong else 1) * self.tells_each, self.players
+        zeros = partial(np.zeros, dtype=np.int64)
+        start = dict.fromkeys(("slip", "shift", "words", "order"), zeros((0, *batch)))
+        start |= dict.fromkeys(("sight_1", "sight_2", "sight_3"), zeros((*seats, *batch)))
+        start |= {"counts": zeros((*seats, max(self.actions), *batch)), **chance}
+        return self.first(MatrixState, batch, slipped=bool, **start)
 
     def _turned(self, state: MatrixState, actions: Array, counts: Array) -> tuple[Array, Array]:
         """Return actions with the round's slips, and where there was one."""
-        now = np.minimum(state.round, self.rounds - 1)
-        slip = at(state.slip, now) < self.noise.numerator
-        shifted = (actions + 1 + at(state.shift, now) % (counts - 1)) % counts
+        index = np.minimum(state.round, self.rounds - 1)
+        slip = at(state.slip, index) < self.noise.numerator
+        shifted = (actions + 1 + at(state.shift, index) % (counts - 1)) % counts
         return np.where(slip, shifted, actions), slip
 
-    # -- a round -------------------------------------------------------------------------------
+    # -- a round -----------------------------------------------------------------------------------
 
     def bounds(self) -> tuple[int, int]:
         return 0, max(self.actions) - 1
@@ -219,57 +196,74 @@ class MatrixGame(OpenRounds):
         return self.each(np.array(self.actions) - 1, state.round.shape)
 
     def fallback(self, state: MatrixState) -> PerPlayer:
-        return self.each(self.given.safe, state.round.shape)
+        return self.each(self.table.safe, state.round.shape)
 
     def pay(self, state: MatrixState, meant: PerPlayer, broke: PerPlayer) -> Paid:
         counts = tall(np.array(self.actions), state.round.shape)
         played, slipped = meant, state.slipped
         if self.slips:
             played, slipped = self._turned(state, meant, counts)
-        units = self.given.paid(played)
-        record = {"played": played, "payoffs": units / self.given.unit}
+        units = self.table.of(played)
+        record = {"played": played, "payoffs": units / self.table.unit}
         changes = {"actions": played, "slipped": slipped}
         if self.tells_each:
-            changes |= self._looked(state, played, counts)
+            sight = played[None]
+            if self.sees_wrong:
+                wrong, _ = self._turned(state, sight, counts[None])
+                itself = np.eye(self.players, dtype=bool).reshape(-1, *counts.shape)
+                sight = np.where(itself, sight, wrong)
+            kinds = np.arange(max(self.actions)).reshape(-1, *counts.shape[1:])
+            changes |= {"sight_1": sight, "sight_2": state.sight_1, "sight_3": state.sight_2}
+            changes["counts"] = state.counts + (sight[:, :, None] == kinds)
         if not self.sees_wrong:
             return record["payoffs"], changes, record
         over, earned = self.ended(state, state.round + 1), state.earned + units
-        return np.where(over, earned, 0) / self.given.unit, changes | {"earned": earned}, record
+        return np.where(over, earned, 0) / self.table.unit, changes | {"earned": earned}, record
 
-    def _looked(self, state: MatrixState, played: PerPlayer, counts: Array) -> dict[str, Array]:
-        """Return what is seen after a round: of others perhaps what they did not play."""
-        seen = played[None]
-        if self.sees_wrong:
-            wrong, _ = self._turned(state, seen, counts[None])
-            own = np.eye(self.players, dtype=bool).reshape(*(self.players,) * 2, *counts.shape[1:])
-            seen = np.where(own, seen, wrong)
-        kinds = np.arange(max(self.actions)).reshape(-1, *counts.shape[1:])
-        past = {"seen": seen, "before": state.seen, "earlier": state.before}
-        return past | {"counts": state.counts + (seen[:, :, None] == kinds)}
-
-    # -- what is told --------------------------------------------------------------------------
+    # -- what is told ------------------------------------------------------------------------------
 
     @property
     def tells_each(self) -> bool:
         return self.reveal == "actions" and self.players <= FEW
 
     @cached_property
-    def _told(self) -> tuple[str, ...]:
-        """The facts that are told again, by name; rule players also remember the others."""
-        if self.reveal == "nothing" or not self.history:
-            return ()
-        first = "seen" if self.tells_each else "first" if self.reveal == "actions" else ""
-        return ("action", "payoff", "slipped", first, *["before"] * (self.history == 2))
+    def _past(self) -> tuple[list[Fact], list[Fact]]:
+        """What is told again of past rounds, and what else rule players remember."""
+        high, actions = self.bounds()[1], lambda s: s.actions
+        facts = [Fact("action", actions, 0, high, "own action of the last round, from 0")]
+        if not self.sees_wrong:
+            payoff = lambda s: self.payoffs_of(s.actions) * (s.round > 0)
+            low, top = min(self.stake[0], 0.0), max(self.stake[1], 0.0)
+            facts.append(Fact("payoff", payoff, low, top, "own payoff of the last round"))
+        if self.slips:
+            slipped = lambda s: s.slipped
+            facts.append(Fact("slipped", slipped, 0, 1, "1 if it was not what one meant"))
+        if self.reveal == "actions" and not self.tells_each:
+            first = lambda s: (s.actions == 0).sum(axis=0) * (s.round > 0)
+            facts.append(Fact("first", first, 0, self.players, "players of action 0 in it"))
+        if self.tells_each:
+            of_each = lambda sight: np.swapaxes(sight, 0, 1) if self.sees_wrong else sight[0]
+            for ago, name in enumerate(("seen", "before", "earlier"), 1):
+                sight = lambda s, ago=ago: of_each(getattr(s, f"sight_{ago}"))
+                meaning = f"action of seat {{}} as seen, {ago} rounds ago"
+                facts.append(Fact(name, sight, 0, high, meaning, True))
+            for seat in range(self.players):
+                counts = lambda s, seat=seat: of_each(s.counts[:, seat])
+                meaning = f"times that seat {seat} was seen to play action {{}}"
+                facts.append(Fact(f"count_{seat}", counts, 0, self.rounds, meaning, high + 1))
+        names = ("action", "payoff", "slipped", "first", "seen", "before")[: 4 + self.history]
+        names = names if self.history and self.reveal != "nothing" else ()
+        return [f for f in facts if f.name in names], [f for f in facts if f.name not in names]
 
     def known(self) -> Sequence[Fact]:
-        return self.now, *(fact for name, fact in all_facts(self).items() if name in self._told)
+        return self.now, *self._past[0]
 
     def recalled(self) -> Sequence[Fact]:
-        return [fact for name, fact in all_facts(self).items() if name not in self._told]
+        return self._past[1]
 
     @cached_property
-    def given_labels(self) -> tuple[tuple[str, ...], ...] | None:
-        return labels_of("labels", self.labels, self.actions)
+    def settled_labels(self) -> tuple[tuple[str, ...], ...] | None:
+        return matrix_words.labels_of("labels", self.labels, self.actions)
 
     @property
     def settled(self) -> bool:
@@ -278,21 +272,22 @@ class MatrixGame(OpenRounds):
 
     def terms(self) -> dict[str, Any]:
         seats = range(self.players) if self.settled else ()
-        scenes = [scene(self, None, seat) for seat in seats]
-        more = {"scenes": scenes, "settled": self.settled, "others": self.players - 1}
-        return super().terms() | more
+        scenes = [matrix_words.scene(self, None, seat) for seat in seats]
+        terms = {"scenes": scenes, "settled": self.settled, "others": self.players - 1}
+        return super().terms() | terms
 
     def teller(self, state: MatrixState) -> Callable[[int], dict[str, Any]]:
-        return partial(tell, self, state)
+        return partial(matrix_words.tell, self, state)
 
     def asks(self, state: MatrixState, seat: int) -> Choice:
-        words = label(self, state, seat)
-        return Choice("action", {words[a]: a for a in shown(self, state, seat, seat)})
+        words = matrix_words.labels(self, state, seat)
+        return Choice("action", {words[k]: k for k in matrix_words.menu(self, state, seat, seat)})
 
     def spectacle(self, state: MatrixState) -> Seen:
         if not state.round:
-            blank = np.full(self.players, "")
-            return "", {"action": (blank, ""), "payoff": (blank, "")}
-        words = [label(self, state, i)[a] for i, a in enumerate(state.actions.tolist())]
-        paid = self.paid(state.actions)
-        return self.called or "", {"action": (np.array(words), ""), "payoff": (paid, "g")}
+            blank = np.full(self.players, ""), ""
+            return "", {"action": blank, "payoff": blank}
+        actions = enumerate(state.actions.tolist())
+        words = np.array([matrix_words.labels(self, state, i)[action] for i, action in actions])
+        payoffs = self.payoffs_of(state.actions)
+        return self.called or "", {"action": (words, ""), "payoff": (payoffs, "g")}
