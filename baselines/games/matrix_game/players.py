@@ -47,8 +47,8 @@ class SeenActions:
         self.view, self.other_seat = view, 1 - view.seat
         self.begun = view.number("round") > 1
 
-    def own(self) -> Array:
-        return whole(self.view, f"seen_{self.view.seat}")
+    def own(self, name: str = "seen") -> Array:
+        return whole(self.view, f"{name}_{self.view.seat}")
 
     def other(self, *names: str) -> Array:
         """Return whether the other played D in any of these rounds."""
@@ -77,6 +77,12 @@ def tits_for_tat(view: View, noise: Noise, rounds: tuple[str, ...]) -> Array:
 def grim(view: View, noise: Noise) -> Array:
     past = SeenActions(view)
     return view.number(f"count_{past.other_seat}_{D}") > 0
+
+
+def two_round_trigger(view: View, noise: Noise) -> Array:
+    """Play D twice once the other did, whatever it does meanwhile (Dal Bo and Frechette 2011)."""
+    past = SeenActions(view)
+    return np.where(past.own() == D, past.own("before") == C, past.other())
 
 
 def win_stay_lose_shift(view: View, noise: Noise) -> Array:
@@ -264,6 +270,7 @@ FOR_TWO = {
     "two_tits_for_tat": _two(partial(tits_for_tat, rounds=_TWO), "the second after one in two"),
     "hard_tit_for_tat": _two(partial(tits_for_tat, rounds=_THREE), "the second after one in three"),
     "grim": _two(grim, "the second once the other ever played it"),
+    "two_round_trigger": _two(two_round_trigger, "the second twice once the other played it"),
     "win_stay_lose_shift": _two(win_stay_lose_shift, "the first if both did the same last"),
     "bully": _two(bully, "the opposite of what the other did last"),
     "generous": _two(
