@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from llm_games.baselines.adaptive_rules import LastRounds
 from llm_games.baselines.move_chances import rule_moves
 from llm_games.baselines.players import make_player, players_for
 from llm_games.baselines.rules import RulePolicy
 from llm_games.baselines.tree import TooLarge
-from llm_games.baselines.type_mixtures import ForetoldMoves, LastRounds
+from llm_games.baselines.type_mixtures import ForetoldMoves
 from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.noise import Noise
 from llm_games.questions import MISSING
@@ -69,7 +70,7 @@ def recorded_moves(
     sitter = np.cumsum(wanted.T).reshape(wanted.T.shape).T - 1
     columns: list[tuple[Any, ...]] = []
     last = np.full((3, *wanted.shape), np.nan)  # own move, others' mean, payoff
-    for step, (state, actions, counted, paid) in enumerate(_replayed(game, seeds, moves, chance)):
+    for step, (state, actions, counted, paid) in enumerate(replayed(game, seeds, moves, chance)):
         low, high = game.amounts(state)
         inside = (actions >= low) & (actions <= high) & (high > low)
         rows, tables = np.nonzero(wanted & counted & inside)
@@ -91,7 +92,7 @@ def recorded_moves(
     return RecordedMoves(game=game, state=_joined(states), last_rounds=last_rounds, **joined)
 
 
-def _replayed(
+def replayed(
     game: Rulebook, seeds: Sequence[int], moves: Sequence[Any], chance: Mapping[str, Any] | None
 ) -> Iterator[tuple[Any, Array, Array, Array]]:
     """Yield states, actions ``(players, tables)``, where a seat answered, and payoffs."""

@@ -29,7 +29,6 @@ LEAST_ERROR = 1e-4
 SETTLED = 1e-7  # change of the log-likelihood at which a fit has come to rest
 SURE = 0.95  # posterior chance above which a seat's type is named
 TOO_RANDOM = 0.25  # chance of any move above which nobody is named
-MUCH = 10.0  # by how much a criterion must be better to be believed
 APART = float(np.log(19))  # nats between two types on a seat's record, to tell them apart at 95 %
 
 
@@ -156,7 +155,7 @@ class TypeMixture:
 
 
 def type_mixture(foretold: ForetoldMoves) -> TypeMixture:
-    """CatalogueFit shares and errors; types that foretell the same are one."""
+    """Fit shares and errors; types that foretell the same are one."""
     foretold = foretold.distinct()
     width = float(np.median(foretold.options))
     spreads = [share * width for share in SPREADS] if foretold.numbers else [1.0]
@@ -172,7 +171,7 @@ def type_mixture(foretold: ForetoldMoves) -> TypeMixture:
         error=error,
         spread=spread if foretold.numbers else None,
         log_likelihood=log_likelihood,
-        posterior=_posterior(logs, shares),
+        posterior=posteriors(logs, shares),
         distances=_distances(foretold, error, spread),
     )
 
@@ -217,7 +216,8 @@ def _shared(foretold: ForetoldMoves, shares: Array, error: float, spread: float)
     return likelihood, shares, error, spread
 
 
-def _posterior(logs: Array, shares: Array) -> Array:
+def posteriors(logs: Array, shares: Array) -> Array:
+    """Return seats' chances of each type, ``(seats, types)``; `logs` are ``(types, seats)``."""
     weights = shares[:, None] * np.exp(logs - logs.max(axis=0))
     return np.asarray((weights / weights.sum(axis=0)).T)
 
@@ -279,164 +279,3 @@ def shares_between(
             shares = after
         rows.append(shares)
     return np.array(rows)
-
-
-# -- a rule that no catalogue has ------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class LastRounds:
-    """What a seat's decisions may follow without a rule: what it and others did in the last round.
-
-    All are ``(decisions,)``; NaN before there is a last round. `paid` is the own payoff in it.
-    """
-
-    own: Array
-    others: Array
-    paid: Array
-
-    @cached_property
-    def known(self) -> Array:
-        """Which decisions follow a round."""
-        return ~np.isnan(self.own)
-
-    def kept(self, decisions: Array) -> LastRounds:
-        return LastRounds(self.own[decisions], self.others[decisions], self.paid[decisions])
-
-
-@dataclass(frozen=True)
-class AdaptiveRule:
-    """What all seats do by the last round alone, whatever rule is behind it.
-
-    A number is ``own * their last + others * the mean of the others' last + constant`` with the
-    standard deviation `spread`; these three are `coefficients`, `errors` of them are standard ones.
-    A choice has a chance for each option after each own last one that paid more than the median, or
-    did not: `coefficients` are ``(options * 2, options)``. Any move has the chance `error`.
-    """
-
-    coefficients: Array
-    errors: Array | None
-    spread: float | None
-    error: float
-    log_likelihood: float
-
-    @property
-    def parameters(self) -> int:
-        if self.spread is None:
-            return self.coefficients.shape[0] * (self.coefficients.shape[1] - 1)
-        return len(self.coefficients) + 2
-
-
-@dataclass(frozen=True)
-class CatalogueFit:
-    """The catalogue beside an `AdaptiveRule`, on the decisions that follow a round.
-
-    `bic` and `held_out` are the catalogue's less the rule's: Bayes' criterion by decisions, and
-    the log-likelihood of every second round, given the others.
-    """
-
-    rule: AdaptiveRule
-    bic: float
-    held_out: float
-
-    @property
-    def outside(self) -> bool:
-        """Whether the record says that no rule of the catalogue is behind it."""
-        return self.bic > MUCH and self.held_out < 0
-
-
-def compared(foretold: ForetoldMoves, last_rounds: LastRounds, rounds: Array) -> CatalogueFit:
-    """Compare the types with an adaptive rule; `rounds` are of each decision, from 0.
-
-    BadParameter: no decision follows a round, or rounds of one parity alone.
-    """
-    follow = last_rounds.known
-    odd = follow & (rounds % 2 == 1)
-    even = follow & ~odd
-    if not odd.any() or not even.any():
-        raise BadParameter("rounds are too few: a rule by the last round needs three")
-    mixture = type_mixture(foretold.kept(follow))
-    rule = adaptive_rule(foretold.kept(follow), last_rounds.kept(follow))
-    each = np.log(follow.sum())
-    bic = -2 * mixture.log_likelihood + mixture.parameters * each
-    bic -= -2 * rule.log_likelihood + rule.parameters * each
-    types = _held_out(foretold, even, odd)
-    by_rule = adaptive_rule(foretold.kept(even), last_rounds.kept(even))
-    beside = _rule_chances(by_rule, foretold.kept(odd), last_rounds.kept(odd))
-    return CatalogueFit(rule, float(bic), types - float(np.log(beside).sum()))
-
-
-def _held_out(foretold: ForetoldMoves, fitted: Array, scored: Array) -> float:
-    """Return the log-likelihood of some decisions by types that were fitted to others."""
-    # Types that are alike in the fitted rounds may differ in the others: each keeps its share.
-    parts = [foretold.kept(fitted), foretold.kept(scored)]
-    mixture = type_mixture(parts[0])
-    names = [name for group in mixture.types for name in group.split(" = ")]
-    sizes = [group.count(" = ") + 1 for group in mixture.types]
-    order = [foretold.types.index(name) for name in names]
-    shares = np.repeat(mixture.shares / sizes, sizes)
-    seats = [np.unique(foretold.seats[chosen]) for chosen in (fitted, scored)]
-    logs = []
-    for part in parts:
-        chances = part.likelihoods(mixture.error, mixture.spread or 1.0)[order]
-        logs.append(part.by_seat(np.log(chances)))
-    weights = np.tile(shares[:, None], (1, foretold.count))
-    weights[:, seats[0]] = _posterior(logs[0], shares).T
-    later = logs[1]
-    top = later.max(axis=0)
-    return float((np.log((weights[:, seats[1]] * np.exp(later - top)).sum(axis=0)) + top).sum())
-
-
-def adaptive_rule(foretold: ForetoldMoves, last_rounds: LastRounds) -> AdaptiveRule:
-    """CatalogueFit the adaptive rule to decisions that all follow a round."""
-    return (_line if foretold.numbers else _habits)(foretold, last_rounds)
-
-
-def _line(foretold: ForetoldMoves, last_rounds: LastRounds) -> AdaptiveRule:
-    x = np.stack([last_rounds.own, last_rounds.others, np.ones(len(last_rounds.own))], axis=1)
-    y, weights, error = foretold.actions.astype(np.float64), np.ones(len(x)), 0.05
-    spread = max(float(y.std()), LEAST_SPREAD)
-    coefficients = np.zeros(3)
-    reached = -np.inf
-    for _ in range(MOST_ROUNDS):
-        root = np.sqrt(weights)
-        coefficients = np.linalg.lstsq(x * root[:, None], y * root, rcond=None)[0]
-        missed = y - x @ coefficients
-        spread = max(float(np.sqrt((weights * missed**2).sum() / weights.sum())), LEAST_SPREAD)
-        rule = AdaptiveRule(coefficients, None, spread, error, 0.0)
-        chances = _rule_chances(rule, foretold, last_rounds)
-        likelihood = float(np.log(chances).sum())
-        weights = 1 - error / foretold.options / chances
-        error = min(max(float((1 - weights).mean()), LEAST_ERROR), 0.999)
-        if likelihood - reached <= SETTLED:
-            break
-        reached = likelihood
-    spent = np.linalg.pinv((x * weights[:, None]).T @ x).diagonal()
-    return AdaptiveRule(coefficients, spread * np.sqrt(spent), spread, error, likelihood)
-
-
-def _habits(foretold: ForetoldMoves, last_rounds: LastRounds) -> AdaptiveRule:
-    states, options = _states(foretold, last_rounds), int(foretold.options.max())
-    counts = np.full((2 * options, options), 0.5)  # half a move each, so that nothing is impossible
-    np.add.at(counts, (states, foretold.actions - foretold.low), 1.0)
-    chances = counts / counts.sum(axis=1, keepdims=True)
-    rule = AdaptiveRule(chances, None, None, 0.0, 0.0)
-    likelihood = float(np.log(_rule_chances(rule, foretold, last_rounds)).sum())
-    return replace(rule, log_likelihood=likelihood)
-
-
-def _states(foretold: ForetoldMoves, last_rounds: LastRounds) -> Array:
-    well = last_rounds.paid > np.median(last_rounds.paid)
-    return (2 * (last_rounds.own - foretold.low) + well).astype(np.int64)
-
-
-def _rule_chances(rule: AdaptiveRule, foretold: ForetoldMoves, last_rounds: LastRounds) -> Array:
-    if rule.spread is None:
-        states = _states(foretold, last_rounds)
-        return np.asarray(rule.coefficients[states, foretold.actions - foretold.low])
-    own, others, constant = rule.coefficients
-    aimed = own * last_rounds.own + others * last_rounds.others + constant
-    above = np.where(foretold.actions >= foretold.high, np.inf, foretold.actions + 0.5)
-    below = np.where(foretold.actions <= foretold.low, -np.inf, foretold.actions - 0.5)
-    near = ndtr((above - aimed) / rule.spread) - ndtr((below - aimed) / rule.spread)
-    return np.asarray((1 - rule.error) * near + rule.error / foretold.options)

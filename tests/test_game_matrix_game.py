@@ -394,6 +394,14 @@ def many(one, other, tables, **parameters):
     return np.moveaxis([record["actions"] for record in found.records], 0, -1), found.payoffs
 
 
+def test_a_trigger_of_two_rounds_punishes_twice_whatever_comes_meanwhile():
+    (own, other), _ = many("two_round_trigger", "alternator", 1, rounds=10)
+    assert other.tolist() == [[0, 1] * 5]
+    assert own.tolist() == [[0, 0, 1, 1, 0, 0, 1, 1, 0, 0]]
+    (own, _), _ = many("two_round_trigger", "all_d", 1, rounds=7)
+    assert own.tolist() == [[0, 1, 1, 0, 1, 1, 0]]
+
+
 def test_rules_of_memory_one_by_name():
     name = "memory_one:1,0.9,0.2,0.7,0.4"
     (own, other), _ = many(name, name, 200, rounds=30)

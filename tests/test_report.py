@@ -365,6 +365,10 @@ def test_figures_and_tables_lie_beside_the_page(tmp_path):
     assert [row["episode"] for row in scores] == ["0", "1"]
     assert 0 <= float(scores[0]["corrected"]) <= 100
     assert len(rows_of(tmp_path / "tables/rounds.csv")) == 2 * 20
+    types = rows_of(tmp_path / "tables/type_fits.csv")
+    assert [row["player"] for row in types] == [
+        row["player"] for row in rows_of(tmp_path / "tables/players.csv")
+    ]
 
 
 def test_labels_that_look_alike_have_files_of_their_own():

@@ -1,14 +1,31 @@
 """Types behind moves: known ones are found again, unknown ones are said to be unknown."""
 
 import json
+from contextlib import suppress
 
 import numpy as np
 import pytest
+from markupsafe import escape
+from scipy.special import stdtrit
 
 import llm_games as lg
+from llm_games.baselines.adaptive_rules import (
+    LastRounds,
+    adaptive_rule,
+    compared,
+    errors_by_episode,
+)
 from llm_games.baselines.foretold_moves import foretold, recorded_moves, usual_types
 from llm_games.baselines.players import make_player
-from llm_games.baselines.type_mixtures import ForetoldMoves, compared, type_mixture
+from llm_games.baselines.quantal_responses import quantal_rate, stage_choices
+from llm_games.baselines.type_mixtures import ForetoldMoves, type_mixture
+from llm_games.benchmarks.judge.player_types import player_types
+from llm_games.benchmarks.judge.type_tables import type_grids
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import games
+from llm_games.benchmarks.show.view import run_page
+from llm_games.benchmarks.show.view.render import render
+from llm_games.benchmarks.show.view.run_shelf import RunShelf
 from llm_games.errors import BadParameter
 from llm_games.registry import rulebook
 from llm_games.table_batch import Tables
@@ -155,6 +172,91 @@ def test_errors_and_shares_come_out_as_they_went_in():
         assert share == pytest.approx(truth.count(name) / len(truth), abs=0.03)
 
 
+def by_the_line(coefficients, episodes, seed, miss=4, anything=0.05):
+    """Return decisions of five seats that follow a line in 20 rounds, and their episodes."""
+    rng = np.random.default_rng(seed)
+    own, rounds = rng.integers(0, 101, (episodes, 5)), []
+    for _ in range(20):
+        others = (own.sum(axis=1, keepdims=True) - own) / 4
+        meant = coefficients[0] * own + coefficients[1] * others + coefficients[2]
+        rounds.append((own, others, own := erring(rng, meant, 0, 100, miss, anything)))
+    parts = zip(*rounds, strict=True)
+    last, others, actions = (np.concatenate([round.ravel() for round in part]) for part in parts)
+    count, seats = len(actions), np.tile(np.arange(5 * episodes), 20)
+    none = np.zeros((count, 1), int), np.ones((count, 1))
+    low, high = np.zeros(count, int), np.full(count, 100)
+    moves = ForetoldMoves(("nothing",), actions, low, high, seats, (none,), numbers=True)
+    return moves, LastRounds(last.astype(float), others, np.zeros(count)), seats // 5
+
+
+@pytest.mark.parametrize("episodes", [5, 20])
+def test_what_numbers_follow_has_intervals_that_hold_it(episodes, night, record_property):
+    line, inside = np.array([0.3, 0.4, 15.0]), []
+    for seed in range(night(30, 400)):
+        *of, by = by_the_line(line, episodes, seed)
+        rule = adaptive_rule(*of)
+        errors = errors_by_episode(rule, *of, by)
+        inside.append(np.abs(rule.coefficients - line) <= stdtrit(episodes - 1, 0.975) * errors)
+    shares = np.mean(inside, axis=0)
+    record_property("hold the coefficients", shares.round(3).tolist())
+    assert (shares >= night(0.8, 0.92)).all()
+
+
+def test_a_line_that_the_record_does_not_tell_is_said_to_be_none():
+    *of, by = by_the_line((0, 0, 40), 6, 1, miss=0, anything=0)
+    later = np.arange(len(by)) >= 60  # where all numbers are 40
+    of = [part.kept(later) for part in of]
+    with pytest.raises(BadParameter, match="do not vary enough"):
+        errors_by_episode(adaptive_rule(*of), *of, by[later])
+    *of, by = by_the_line((0.3, 0.4, 15), 1, 1)
+    assert np.isnan(errors_by_episode(adaptive_rule(*of), *of, by)).all()
+
+
+def logit_choices(rules, chances, seed, episodes=1):
+    """Return choices of ten seats in 20 rounds that are drawn by chances."""
+    rng = np.random.default_rng(seed)
+    moves = rng.choice(len(chances), p=chances, size=(episodes, 20, 10))
+    seats = [range(10)] * episodes
+    return stage_choices(rules, [*range(episodes)], [*moves], seats, by_episode=False)
+
+
+def test_the_rate_of_a_logit_response_comes_out_in_public_goods(night, record_property):
+    rules, samples = rulebook("public_goods", **TEN), night(40, 200)
+    paid = -0.8 * np.arange(21)  # a token costs its owner so much
+    for rate in (0.1, 0.5, 2.0):
+        chances = np.exp(rate * paid) / np.exp(rate * paid).sum()
+        fits = [quantal_rate(logit_choices(rules, chances, seed)) for seed in range(samples)]
+        mean = np.mean([fit.rate for fit in fits])
+        hold = np.mean([fit.low <= rate <= fit.high for fit in fits])
+        record_property(f"of {rate}", f"mean {mean:.4f}, held {hold:.3f}")
+        assert mean == pytest.approx(rate, rel=night(0.06, 0.03))
+        assert night(0.85, 0.92) <= hold <= night(1, 0.98)
+
+
+def test_the_bar_does_not_tell_a_rate(night, record_property):
+    rules, samples = rulebook("el_farol_bar", **TEN), night(20, 200)
+    for going in (0.559, 0.581, 0.607):  # logit equilibria of rates .2, .5 and without end
+        told = 0
+        for seed in range(samples):
+            with suppress(BadParameter):
+                told += bool(quantal_rate(logit_choices(rules, [1 - going, going], seed)))
+        record_property(f"told at {going}", f"{told} of {samples}")
+        assert told <= samples / 10
+
+
+@pytest.mark.parametrize(
+    ("name", "chances", "message"),
+    [
+        ("public_goods", [1.0, 0, 0], "no rate is too high"),
+        ("public_goods", [*[0] * 20, 1.0], "the likeliest rate is 0"),
+        ("sealed_bid_auction", [0.5, 0.5], "a round pays by more than its moves"),
+    ],
+)
+def test_a_rate_at_a_bound_or_where_rounds_differ_is_not_told(name, chances, message):
+    with pytest.raises(BadParameter, match=message):
+        quantal_rate(logit_choices(rulebook(name, **TEN), chances, 1))
+
+
 def test_types_that_foretell_the_same_are_one():
     moves = np.array([[1], [0], [1]]), np.ones((3, 1))
     padded = np.array([[1, 0], [0, 5], [1, 0]]), np.array([[1.0, 0], [1, 0], [1, 0]])
@@ -196,9 +298,29 @@ def test_the_command_names_seats_and_says_where_it_cannot(llm_games, contest):
             assert told["shares"][name]["mean"] == pytest.approx(1)
             assert all(seat["types"] == [name] for seat in told["seats"])
     assert players["pirate_game", "rational"]["verdict"].startswith("not identified: ")
+    best = players["talked", "best_response"]
+    assert best["line"]["nearest"] == "best_response"
+    assert best["seats"][0]["posterior"] == {"best_response": pytest.approx(1)}
+    assert best["line"]["why"].startswith("not identified: ")  # they have come to rest
     _, out, _ = llm_games("types", contest, "--game", "talked", "--type", "level_k:1")
     assert "talked" in out
     assert "held out" in out
+
+
+def test_the_viewer_has_the_tables_of_the_terminal(tmp_path):
+    path = tmp_path / "small.db"
+    game = {"game": "public_goods", "params": {"players": 3, "rounds": 4}}
+    lg.run({"episodes": 5, "games": [game], "seats": ["reciprocal", "random", "rational"]}, path)
+    with Records.open_readonly(path) as records:
+        grids = type_grids([of for game in games(records) for of in player_types(game)])
+    assert "jackknife over episodes" in grids[0].basis
+    shelf = RunShelf([path], tmp_path)
+    context = run_page.types(shelf.runs()[0])
+    shelf.close()
+    assert [grid.rows for grid in grids] == [grid.rows for grid in context["grids"]]
+    shown = render("types", **context)
+    for grid in grids:
+        assert f"<caption>{escape(grid.title)}</caption>" in shown
 
 
 @pytest.mark.parametrize(

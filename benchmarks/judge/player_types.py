@@ -4,41 +4,73 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
-from llm_games.baselines.foretold_moves import foretold, recorded_moves, usual_types
-from llm_games.baselines.type_mixtures import (
-    SURE,
-    TOO_RANDOM,
+from llm_games.baselines.adaptive_rules import (
     CatalogueFit,
-    TypeMixture,
+    LastRounds,
     compared,
+    errors_by_episode,
+    nearest_type,
+)
+from llm_games.baselines.foretold_moves import foretold, recorded_moves, usual_types
+from llm_games.baselines.quantal_responses import quantal_rate, stage_choices
+from llm_games.baselines.type_mixtures import (
+    ForetoldMoves,
+    TypeMixture,
     shares_between,
     type_mixture,
 )
 from llm_games.benchmarks.judge.intervals import EQUAL, SEED, Interval
-from llm_games.benchmarks.judge.means import SHARE, MeanCell
-from llm_games.benchmarks.judge.result_table import ResultTable, columns
+from llm_games.benchmarks.judge.means import POSITIVE, SHARE, MeanCell
 from llm_games.benchmarks.record.editions import UNNAMED
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame
 from llm_games.errors import BadParameter
+from llm_games.rulebook import Array
 
-MOST = 400  # episodes of a player from which its types are worked out, the first ones
+MOST = 20_000  # decisions of a player from which its types are worked out, about; the first ones
 DRAWS = 200  # bootstrap samples over episodes
-FEWEST = 5  # episodes whose shares have an interval
-LEAST = 0.005  # share of a type that is shown
+FEWEST = 5  # episodes from which on there are intervals over them
+LEAST = 0.005  # share of a type, or a seat's chance of it, that is shown
+LINE = "own last", "others' last", "constant"
+"""What numbers follow in the round before, and what is added."""
 
 
 class SeatType(NamedTuple):
-    """The likeliest types of a seat of an episode, as few as are surer than `SURE`."""
+    """The likeliest types of a seat of an episode, as few as are together surer than `SURE`.
+
+    `chance` is of the likeliest, `posterior` of all that are likely at all, the likeliest first.
+    """
 
     episode: int
     seat: int
     types: tuple[str, ...]
     chance: float
+    posterior: Mapping[str, float]
+
+
+class NumberLine(NamedTuple):
+    """What numbers follow, by `LINE`, with intervals over episodes, and how far they then miss.
+
+    `nearest` is the type whose numbers are nearest to these, `apart` the root mean square between.
+    `follows` is empty, and `why` says why, where the record does not tell.
+    """
+
+    miss: float
+    nearest: str
+    apart: float
+    follows: Mapping[str, MeanCell] = MappingProxyType({})
+    errors: Sequence[float] | None = None
+    why: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        cells = {name: cell.plain() for name, cell in self.follows.items()}
+        return self._asdict() | {"follows": cells}
 
 
 @dataclass(frozen=True)
@@ -46,18 +78,20 @@ class PlayerTypes:
     """The types behind a player's seats in a game; `why` says why nobody can tell.
 
     `shares` are of types, with intervals over episodes; `seats` have a type each, `named` are those
-    with one alone. `fit` compares the catalogue with a rule by the last round.
+    with one alone. `fit` compares the catalogue with a rule by the last round, which is the `line`
+    of numbers. `rate` is by how much payoffs move choices: why none is told where it is a text.
     """
 
     game: str
     player: str
     episodes: int
-    decisions: int
-    shares: Mapping[str, MeanCell]
-    seats: Sequence[SeatType]
-    mixture: TypeMixture | None
-    fit: CatalogueFit | None
-    numbers: bool
+    decisions: int = 0
+    shares: Mapping[str, MeanCell] = field(default_factory=dict)
+    seats: Sequence[SeatType] = ()
+    mixture: TypeMixture | None = None
+    fit: CatalogueFit | None = None
+    line: NumberLine | None = None
+    rate: MeanCell | str = ""
     why: str = ""
 
     @property
@@ -85,7 +119,7 @@ class PlayerTypes:
         mixture, fit = self.mixture, self.fit
         rule = fit and {
             "coefficients": fit.rule.coefficients.tolist(),
-            "errors": None if fit.rule.errors is None else fit.rule.errors.tolist(),
+            "errors": self.line and self.line.errors,
             "spread": fit.rule.spread,
             "bic": fit.bic,
             "held_out": fit.held_out,
@@ -100,6 +134,8 @@ class PlayerTypes:
             "bic": mixture and mixture.bic,
             "alike": mixture and mixture.alike(),
             "adaptive": rule,
+            "line": self.line and self.line.plain(),
+            "rate": self.rate if isinstance(self.rate, str) else self.rate.plain(),
             "seats": [seat._asdict() for seat in self.seats],
         }
 
@@ -115,58 +151,97 @@ def player_types(game: RecordedGame, names: Sequence[str] = ()) -> list[PlayerTy
 def _of_player(game: RecordedGame, player: str, names: Sequence[str]) -> PlayerTypes:
     chosen = list(_chosen(game, player))
     episodes = [episode for episode, _ in chosen]
+    untold = PlayerTypes(game.label, player, len(episodes))
     try:
         if not chosen:
             raise BadParameter("no finished episode was played by the rules of today")
-        rules = _alike(episodes)
-        recorded = recorded_moves(
-            rules,
-            [episode.row.seed for episode in episodes],
-            [[record["answers"] for record in episode.records] for episode in episodes],
-            [seats for _, seats in chosen],
-            episodes[0].given,
-        )
-        moves = foretold(recorded, names or usual_types(rules))
+        rules, chance = _alike(episodes), episodes[0].given
+        moves = [[record["answers"] for record in episode.records] for episode in episodes]
+        played = rules, [episode.row.seed for episode in episodes], moves, [s for _, s in chosen]
+        recorded = recorded_moves(*played, chance)
+        told = foretold(recorded, names or usual_types(rules))
     except BadParameter as error:
         if names:
             raise
-        return _untold(game, player, len(episodes), str(error))
-    mixture = type_mixture(moves)
-    fit = None
+        return replace(untold, why=str(error))
+    mixture, fit, draws = type_mixture(told), None, None
     with suppress(BadParameter):  # too few rounds: the catalogue stands alone
-        fit = compared(moves, recorded.last_rounds, recorded.rounds)
-    draws = None
+        fit = compared(told, recorded.last_rounds, recorded.rounds)
     if len(episodes) >= FEWEST:
-        draws = shares_between(moves, mixture, recorded.episodes, DRAWS, SEED)
-    places = [(e, seat) for e, (_, seats) in enumerate(chosen) for seat in sorted(seats)]
-    sitters = np.unique(recorded.sitters)
-    return PlayerTypes(
-        game=game.label,
-        player=player,
-        episodes=len(episodes),
+        draws = shares_between(told, mixture, recorded.episodes, DRAWS, SEED)
+    return replace(
+        untold,
         decisions=len(recorded.actions),
         shares=_shares(mixture, draws, len(episodes)),
-        seats=[
-            SeatType(
-                episodes[places[sitter][0]].row.number,
-                places[sitter][1],
-                mixture.groups(number),
-                float(mixture.posterior[number].max()),
-            )
-            for number, sitter in enumerate(sitters.tolist())
-        ],
+        seats=list(_seats(chosen, np.unique(recorded.sitters), mixture)),
         mixture=mixture,
         fit=fit,
-        numbers=moves.numbers,
+        line=fit and _line(fit, told, recorded.last_rounds, recorded.episodes),
+        rate=_rate(played, chance),
     )
+
+
+def _seats(
+    chosen: Sequence[tuple[RecordedEpisode, Sequence[int]]], sitters: Array, mixture: TypeMixture
+) -> Iterator[SeatType]:
+    places = [(episode.row.number, seat) for episode, seats in chosen for seat in sorted(seats)]
+    for number, sitter in enumerate(sitters.tolist()):
+        chances = sorted(
+            zip(mixture.posterior[number].tolist(), mixture.types, strict=True), reverse=True
+        )
+        likely = {name: chance for chance, name in chances if chance >= LEAST}
+        yield SeatType(*places[sitter], mixture.groups(number), chances[0][0], likely)
+
+
+def _line(
+    fit: CatalogueFit, told: ForetoldMoves, last_rounds: LastRounds, episodes: Array
+) -> NumberLine | None:
+    """Return what numbers follow; None for choices."""
+    if fit.rule.spread is None:
+        return None
+    follow = last_rounds.known
+    of_rule = fit.rule, told.kept(follow), last_rounds.kept(follow)
+    count = len(np.unique(episodes[follow]))
+    line = NumberLine(fit.rule.spread, *nearest_type(*of_rule))
+    try:
+        errors = errors_by_episode(*of_rule, episodes[follow]).tolist()
+    except BadParameter as error:
+        return line._replace(why=f"not identified: {error}")
+    triples = zip(LINE, fit.rule.coefficients.tolist(), errors, strict=True)
+    follows = {
+        name: MeanCell(value, None, count, _over_episodes(value, error, count))
+        for name, value, error in triples
+    }
+    return line._replace(follows=follows, errors=errors if count >= FEWEST else None)
+
+
+def _over_episodes(value: float, error: float, episodes: int) -> Interval | None:
+    if episodes < FEWEST:
+        return None
+    if error < EQUAL:
+        return Interval(value, value, "none", episodes, f"no spread in {episodes} runs")
+    far = float(stdtrit(episodes - 1, 0.975) * error)
+    return Interval(value - far, value + far, "jackknife over episodes", episodes)
+
+
+def _rate(played: tuple[Any, ...], chance: Mapping[str, Any] | None) -> MeanCell | str:
+    by_episode = len(played[1]) >= FEWEST
+    try:
+        rate, low, high, clusters = quantal_rate(stage_choices(*played, chance, by_episode))
+    except BadParameter as error:
+        return f"not identified: {error}"
+    kind = f"slope of the likelihood over {'episodes' if by_episode else 'rounds'}"
+    return MeanCell(rate, None, clusters, Interval(low, high, kind, clusters), POSITIVE)
 
 
 def _chosen(game: RecordedGame, player: str) -> Iterator[tuple[RecordedEpisode, list[int]]]:
     """Yield the first episodes of a player, by rules of today, with its seats."""
-    for episode in game.done[:MOST]:
+    decisions = 0
+    for episode in game.done:
         today = (episode.row.edition or UNNAMED)["rules"] == episode.rules.edition
-        if today and (seats := episode.of(player)):
+        if today and decisions < MOST and (seats := episode.of(player)):
             yield episode, seats
+            decisions += len(seats) * len(episode.records)
 
 
 def _alike(episodes: Sequence[RecordedEpisode]) -> Any:
@@ -175,21 +250,6 @@ def _alike(episodes: Sequence[RecordedEpisode]) -> Any:
         if episode.rules != first.rules or episode.given != first.given:
             raise BadParameter("its episodes differ in their rules, or in what was given to chance")
     return first.rules
-
-
-def _untold(game: RecordedGame, player: str, episodes: int, why: str) -> PlayerTypes:
-    return PlayerTypes(
-        game=game.label,
-        player=player,
-        episodes=episodes,
-        decisions=0,
-        shares={},
-        seats=(),
-        mixture=None,
-        fit=None,
-        numbers=False,
-        why=why,
-    )
 
 
 def _shares(mixture: TypeMixture, draws: Any, episodes: int) -> dict[str, MeanCell]:
@@ -203,70 +263,3 @@ def _shares(mixture: TypeMixture, draws: Any, episodes: int) -> dict[str, MeanCe
                 interval = Interval(share, share, "none", episodes, f"no spread in {episodes} runs")
         cells[name] = MeanCell(share, None, episodes, interval, SHARE)
     return cells
-
-
-# -- tables ----------------------------------------------------------------------------------------
-
-
-def type_grids(types: Sequence[PlayerTypes]) -> list[ResultTable]:
-    """Return tables of types and of what players do by the last round; [] without players."""
-    if not types:
-        return []
-    rows = [
-        [of.game, of.player, name, share, sum(seat.types == (name,) for seat in of.named)]
-        for of in types
-        for name, share in of.shares.items()
-        if share.mean >= LEAST
-    ]
-    heads = columns("game, player, type") | {"share": ".2f", "seats named": ">"}
-    note = (
-        f"seats named: with a chance above {SURE:g}; types joined by = foretell the same here. "
-        f"Nobody is named where more than {TOO_RANDOM:g} of the moves are any"
-    )
-    fits = [_fitted(of) for of in types]
-    fit_heads = columns("game, player, the record says") | columns("decisions, episodes", "", "")
-    fit_heads |= {"any move": ".2f", "miss": ".1f", "own last": ".2f", "others' last": ".2f"}
-    fit_heads |= {"constant": ".1f", "BIC": "+.0f", "held out": "+.0f"}
-    explained = (
-        "any move: the share of moves that no type foretells; miss: standard deviation of numbers; "
-        "own last, others' last, constant: what numbers follow in the round before, ± standard "
-        "error; BIC, held out: the catalogue's criterion and log-likelihood of every second round "
-        "less those of that rule"
-    )
-    return [
-        ResultTable(heads, rows, "Types behind the moves", "types", note),
-        ResultTable(fit_heads, fits, "How far types go", "type_fits", explained),
-        *_alike_grid(types),
-    ]
-
-
-def _fitted(of: PlayerTypes) -> list[Any]:
-    mixture, fit = of.mixture, of.fit
-    line: list[Any] = [None] * 3
-    if fit is not None and fit.rule.errors is not None:
-        pairs = zip(fit.rule.coefficients.tolist(), fit.rule.errors.tolist(), strict=True)
-        line = [
-            MeanCell(value, None, of.episodes, _normal(value, error, of.decisions))
-            for value, error in pairs
-        ]
-    errors = (mixture.error, mixture.spread) if mixture else (None, None)
-    apart = (fit.bic, fit.held_out) if fit else (None, None)
-    return [of.game, of.player, of.verdict, of.decisions, of.episodes, *errors, *line, *apart]
-
-
-def _normal(value: float, error: float, decisions: int) -> Interval:
-    return Interval(value - 1.96 * error, value + 1.96 * error, "normal by decisions", decisions)
-
-
-def _alike_grid(types: Sequence[PlayerTypes]) -> Iterator[ResultTable]:
-    rows = [
-        [of.game, of.player, f"{a} and {b}"]
-        for of in types
-        if of.mixture
-        for a, b in of.mixture.alike()
-        if min(of.shares[a].mean, of.shares[b].mean) >= LEAST
-    ]
-    if rows:
-        note = "a seat's record has less than 19 to 1 for either, so that both are told together"
-        heads = columns("game, player, not told apart")
-        yield ResultTable(heads, rows, "Types that the record cannot tell apart", "", note)

@@ -72,6 +72,12 @@ def grim(view: View, noise: Noise) -> Array:
     return view.number(f"count_{_pair(view)[1]}_1") > 0
 
 
+def two_round_trigger(view: View, noise: Noise) -> Array:
+    """Play D twice once the other did, whatever it does meanwhile (Dal Bó & Fréchette 2011)."""
+    mine, other = _sight(view, _pair(view))
+    return np.where(mine == 1, view.number(f"before_{view.seat}") == 0, other)
+
+
 def forgiving(*values: Any) -> Array:
     """Take a view and noise, perhaps after the chance to forgive, else the most that holds."""
     *chances, view, noise = values
@@ -110,6 +116,7 @@ OF_TWO: dict[str, tuple[Any, str]] = {
     "two_tits_for_tat": (partial(look_back, 2, np.maximum), "the second after one in two"),
     "hard_tit_for_tat": (partial(look_back, 3, np.maximum), "the second after one in three"),
     "grim": (grim, "the second once the other ever played it"),
+    "two_round_trigger": (two_round_trigger, "the second twice once the other played it"),
     "win_stay_lose_shift": ("11001", "the first if both did the same last"),
     "bully": ("00101", "the opposite of what the other did last"),
 }

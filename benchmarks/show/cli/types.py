@@ -25,7 +25,8 @@ def types(
     Each seat is of one type, with errors; beside the types stands a rule that follows the last
     round. Where neither is likely, or the record cannot tell, it says so.
     """
-    from llm_games.benchmarks.judge.player_types import player_types, type_grids
+    from llm_games.benchmarks.judge.player_types import player_types
+    from llm_games.benchmarks.judge.type_tables import FEW_ROWS, type_grids
     from llm_games.benchmarks.record.queries import Records
 
     with Records.open_readonly(db) as records:
@@ -36,5 +37,5 @@ def types(
     if as_json:
         print(json.dumps([of.plain() for of in behind]))
         return
-    for grid in type_grids(behind):
+    for grid in type_grids(behind, FEW_ROWS):
         console().print(grid)

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from llm_games.baselines.players import handed
 from llm_games.baselines.regret import caveats, claimed
 from llm_games.baselines.seat_rotation import uneven
-from llm_games.benchmarks.judge import talk_measures
+from llm_games.benchmarks.judge import talk_measures, type_tables
 from llm_games.benchmarks.judge.branch_outcomes import branch_outcomes
 from llm_games.benchmarks.judge.compare import Comparisons, compare
 from llm_games.benchmarks.judge.means import MeanCell
@@ -80,7 +80,7 @@ def build(
     The page loads nothing; beside it are ``figures/`` as SVG and PNG and ``tables/`` as CSV.
     `out` is the HTML file, or a folder for ``report.html``; `scoring` an edition of the scores, by
     default the one each run asks for. `comparing`: with the first, episode by episode. Without
-    `baselines` it has no reference rows and no measures of skill, which take most of its time.
+    `baselines` it has no reference rows, types and measures of skill, which take most of its time.
     `only`: labels of games. `conversations`: how many of each player's decisions are shown in full.
 
     Raises:
@@ -293,9 +293,9 @@ class RunPart:
         self.owners = {game.label: owner(game) for game in run.games}
         self.papers = [paper for paper in papers() if paper in self.owners.values()]
         self.readings: dict[str, Any] = {}  # what papers make their parts from, by title
-        self.sections = [*self._paper_sections(), *self._other_sections(twins)]
         wholes = {label for label, paper in self.owners.items() if paper and paper.whole}
         alone = [game for game in run.games if baselines and game.label not in wholes]
+        self.sections = [*self._paper_sections(), *self._other_sections(twins, alone)]
         self.references: dict[str, list[Reference]] = page.part(
             "The reference rows",
             lambda: {game.label: references(game, run.edition) for game in alone},
@@ -336,9 +336,12 @@ class RunPart:
         self.readings[paper.title] = paper.read(_of(self.run, paper))
         return paper.sections(self.readings[paper.title])
 
-    def _other_sections(self, twins: Sequence[Run]) -> Iterator[dict[str, Any]]:
+    def _other_sections(
+        self, twins: Sequence[Run], measured: Sequence[RecordedGame]
+    ) -> Iterator[dict[str, Any]]:
         page = self.drawer.page
-        make = {"Talk": partial(talk_measures.section, self.run, twins)}
+        make = {type_tables.TITLE: partial(type_tables.section, measured)}
+        make["Talk"] = partial(talk_measures.section, self.run, twins)
         make["Reliability"] = partial(_reliability, self.run)
         make[people_figures.TITLE] = partial(people_figures.sections, self.run, self.long)
         sections = (page.part(title, make[title], partial(_unmade, title)) for title in make)

@@ -96,6 +96,7 @@ class _Site:
             "/run/{run}": ("run", lambda r: run_page.run(self.run(r))),
             "/run/{run}/scores": ("scores", lambda r: run_page.scores(self.run(r))),
             "/run/{run}/score": ("score", lambda r: run_page.score(self.run(r))),
+            "/run/{run}/types": ("types", lambda r: run_page.types(self.run(r))),
             "/run/{run}/settings": ("settings", lambda r: run_page.settings(self.run(r))),
             "/run/{run}/game": ("game", self.game),
             "/run/{run}/report": ("report", self.report),

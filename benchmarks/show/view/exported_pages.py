@@ -115,6 +115,7 @@ class ExportedPages:
         yield "static/dark.css", _dark_css()
         run = self.run
         yield self._page("index", "run", run_page.run(run))
+        yield self._page("types", "types", run_page.types(run))
         yield self._page("settings", "settings", run_page.settings(run))
         yield self._page("report", "report", run_page.report(run, whole=True))
         for number, label in enumerate(self._labels):
@@ -145,7 +146,7 @@ class ExportedPages:
             case ["run", _, "game"]:
                 label = parse_qs(parts.query, keep_blank_values=True)["label"][0]
                 return f"game-{self._labels.index(label)}.html"
-            case ["run", _, ("decisions" | "settings" | "report") as page]:
+            case ["run", _, ("decisions" | "types" | "settings" | "report") as page]:
                 return f"{page}.html{query}"
             case ["run", _, "episode", episode]:
                 return f"episode-{episode}.html"

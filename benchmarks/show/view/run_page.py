@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from llm_games.benchmarks.judge import type_tables
 from llm_games.benchmarks.judge.branch_outcomes import branch_outcomes
 from llm_games.benchmarks.judge.paper import only_owner
 from llm_games.benchmarks.judge.result_table import ResultTable, columns
@@ -381,6 +382,22 @@ def _tables(records: Records) -> list[ResultTable]:
     paper = only_owner(played)
     games = [] if paper and paper.whole else run_results(records)
     return list(run_tables(games, total(games), paper.tables(played) if paper else ()))
+
+
+def types(run: RunFile) -> Context:
+    """Types behind the moves of players, as a terminal shows them, and each seat's."""
+    with run.records() as records:
+        progress, why = run_progress(records), ""
+        try:
+            grids = CACHE.get(run.id, "types", progress.key, partial(_type_grids, records))
+        except Exception as error:  # the record stands, and is shown
+            grids, why = [], f"Types cannot be worked out: {type(error).__name__}: {error}"
+    return _below(run, progress, "Types") | {"grids": grids, "why": why}
+
+
+def _type_grids(records: Records) -> list[ResultTable]:
+    sections = type_tables.section(read_games(records))
+    return [grid for section in sections for grid in section.grids]
 
 
 def settings(run: RunFile) -> Context:

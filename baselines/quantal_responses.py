@@ -1,0 +1,176 @@
+"""How much payoffs move choices: the rate of a logit response to what others were seen to do.
+
+A seat chooses an action with a chance that grows as ``exp(rate * payoff)``, the payoff being its
+mean against the others' recorded moves, as in an equilibrium of such players (McKelvey and Palfrey,
+Games and Economic Behavior 10, 1995; estimated in two steps, Bajari and Hortacsu, Journal of
+Political Economy 113, 2005). Its interval holds all rates that the slope of the likelihood does not
+exclude, the error of these means included, so that it may have no end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+
+from llm_games.arrays import Array
+from llm_games.baselines.foretold_moves import replayed
+from llm_games.errors import BadParameter
+from llm_games.rulebook import Rulebook
+
+CELLS = 200_000  # tables of a seat, one for each of its actions and profiles of the others, at most
+STEEPEST = 500.0  # rate times the range of payoffs, beyond which a rate is infinite
+HALVED, CLOSE = 40, 1e-9
+
+
+class StageChoices(NamedTuple):
+    """Choices in a game whose rounds are alike, and what each action would have earned.
+
+    `counts` of choices are ``(clusters, seats, actions)``, `earned` are payoffs added up over the
+    `rounds`, ``(clusters,)``, of a cluster; seats that are not wanted have no choices.
+    """
+
+    counts: Array
+    earned: Array
+    rounds: Array
+
+
+class QuantalRate(NamedTuple):
+    """A rate, the ends of its interval, and of how many clusters."""
+
+    rate: float
+    low: float
+    high: float
+    clusters: int
+
+
+def stage_choices(
+    game: Rulebook,
+    seeds: Sequence[int],
+    moves: Sequence[Any],
+    seats: Sequence[Sequence[int]],
+    chance: Mapping[str, Any] | None = None,
+    by_episode: bool = True,
+) -> StageChoices:
+    """Play recorded episodes again; clusters are episodes, or rounds. Arguments: `recorded_moves`.
+
+    Raises:
+        BadParameter: not all choose at once, or a round pays by more than its moves.
+    """
+    game = game.core
+    wanted = np.zeros((game.players, len(seeds)), bool)
+    for episode, of in enumerate(seats):
+        wanted[list(of), episode] = True
+    first, profiles, paid, who, clusters = None, [], [], [], []
+    for step, (state, actions, counted, payoffs) in enumerate(replayed(game, seeds, moves, chance)):
+        first = state.table(np.zeros(1, np.int64)) if first is None else first
+        whole = np.flatnonzero(counted.all(axis=0))
+        profiles.append(actions[:, whole])
+        paid.append(payoffs[:, whole])
+        who.append(wanted[:, whole])
+        clusters.append(whole if by_episode else step * len(seeds) + whole)
+    joined = [np.concatenate(part, axis=-1) for part in (profiles, paid, who, clusters)]
+    if not joined[0].shape[1]:
+        raise BadParameter("no round in which all chose at once")
+    low, high = (limit[:, 0] for limit in game.amounts(first))
+    return _counted(game, first, int(low.min()), int(high.max()), *joined)
+
+
+def _counted(
+    game: Rulebook, state: Any, low: int, high: int, profiles: Array, paid: Array, who: Array,
+    clusters: Array,
+) -> StageChoices:  # fmt: skip
+    count, options = profiles.shape[1], high - low + 1
+    if not np.allclose(_payoffs(game, state, profiles), paid):
+        raise BadParameter("a round pays by more than its moves")
+    numbers = np.unique(clusters, return_inverse=True)[1]
+    shape = int(numbers.max()) + 1, game.players, options
+    counts, earned = np.zeros(shape), np.zeros(shape)
+    used = np.unique(np.linspace(0, count - 1, max(CELLS // options, 1)).astype(np.int64))
+    for seat in np.flatnonzero(who.any(axis=1)).tolist():
+        mine = np.flatnonzero(who[seat])
+        np.add.at(counts, (numbers[mine], seat, profiles[seat, mine] - low), 1.0)
+        tried = np.repeat(profiles[:, used], options, axis=1)
+        tried[seat] = np.tile(np.arange(low, high + 1), len(used))
+        payoffs = _payoffs(game, state, tried)[seat].reshape(len(used), options)
+        np.add.at(earned, (numbers[used], seat), payoffs)
+    rounds = np.bincount(numbers[used], minlength=shape[0]).astype(np.float64)
+    return StageChoices(counts, earned, rounds)
+
+
+def _payoffs(game: Rulebook, state: Any, profiles: Array) -> Array:
+    """Return payoffs of profiles ``(players, tables)`` that are played in one state."""
+    tables = state.table(np.zeros(profiles.shape[1], np.int64))
+    return np.asarray(game.step(tables, profiles)[1].rewards, np.float64)
+
+
+def quantal_rate(choices: StageChoices, level: float = 0.95) -> QuantalRate:
+    """Return the likeliest rate, between those at which the slope of the likelihood may be 0.
+
+    Raises:
+        BadParameter: the record does not tell: 0 or infinite rates are not excluded.
+    """
+    clusters, (top, lost, chosen) = len(choices.rounds), _bounds(choices)
+    if clusters < 2:
+        raise BadParameter("one round alone has no interval")
+    if lost <= CLOSE:
+        raise BadParameter("no rate is too high: payoffs are alike, or the best is always chosen")
+    if chosen <= CLOSE:
+        raise BadParameter("the likeliest rate is 0: payoffs do not move choices")
+    far = float(stdtrit(clusters - 1, (1 + level) / 2))
+
+    def excluded(rate: float) -> bool:
+        slope, error = _slope(choices, rate)
+        return abs(slope) > far * error
+
+    if not excluded(0.0):
+        raise BadParameter("a rate of 0 is not excluded: payoffs may not move choices")
+    if not excluded(top):
+        raise BadParameter("no rate is too high to be excluded")
+    rate = _between(lambda tried: _slope(choices, tried)[0] <= 0, 0.0, top)
+    low = _between(lambda tried: not excluded(tried), 0.0, rate)
+    return QuantalRate(rate, low, _between(excluded, rate, top), clusters)
+
+
+def _between(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Return where something begins to hold that does not at `low` and does at `high`."""
+    for _ in range(HALVED):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return (low + high) / 2
+
+
+def _bounds(choices: StageChoices) -> tuple[float, float, float]:
+    """Return the steepest rate, what a choice lost beside the best and won beside a random one.
+
+    These two are shares of the range of payoffs.
+    """
+    means = choices.earned.sum(axis=0) / choices.rounds.sum()
+    counts = choices.counts.sum(axis=0)
+    widest, each = float(np.ptp(means, axis=-1).max()), counts.sum(axis=-1, keepdims=True)
+    if widest <= 0:
+        return 0.0, 0.0, 0.0
+    lost = (counts * (means.max(axis=-1, keepdims=True) - means)).sum() / each.sum() / widest
+    won = (counts * (means - means.mean(axis=-1, keepdims=True))).sum() / each.sum() / widest
+    return STEEPEST / widest, float(lost), float(won)
+
+
+def _slope(choices: StageChoices, rate: float) -> tuple[float, float]:
+    """Return the slope of the log-likelihood a round, and its jackknife error over clusters."""
+    counts, earned, rounds = choices
+    sums = counts.sum(axis=0), earned.sum(axis=0), rounds.sum()
+    whole = float(_slopes(*(np.asarray(part)[None] for part in sums), rate)[0])
+    left = _slopes(sums[0] - counts, sums[1] - earned, sums[2] - rounds, rate)
+    count = len(rounds)
+    return whole, float(np.sqrt((count - 1) / count * ((left - left.mean()) ** 2).sum()))
+
+
+def _slopes(counts: Array, earned: Array, rounds: Array, rate: float) -> Array:
+    means = earned / np.maximum(rounds, 1)[:, None, None]
+    scaled = rate * means
+    chances = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
+    chances /= chances.sum(axis=-1, keepdims=True)
+    aimed = (chances * means).sum(axis=-1, keepdims=True)
+    return np.asarray((counts * (means - aimed)).sum(axis=(-2, -1)) / np.maximum(rounds, 1))
