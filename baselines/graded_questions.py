@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, floor, isfinite
+from math import ceil, floor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from llm_games.baselines.hindsight import CLOSE, ReplyLosses, reply_losses
 from llm_games.baselines.regret import deviation, has_deviation
 from llm_games.errors import BadParameter, unknown
 from llm_games.noise import Noise
-from llm_games.questions import MISSING, Bid, Choice, Integer, Question, Real
+from llm_games.questions import MISSING, NO_BID, Bid, Choice, Integer, Question, Real
 from llm_games.rulebook import Array, Rulebook
 from llm_games.view import View
 
@@ -40,6 +40,15 @@ class GradedKind(NamedTuple):
     make: Callable[[View, Noise], GradedAside | None]
 
 
+class SupposedOutcome(NamedTuple):
+    """What is asked of an outcome, its ends, and its value in a state; None: what was paid."""
+
+    what: str
+    low: float
+    high: float
+    of: Callable[[Any, int], float] | None
+
+
 @dataclass(frozen=True)
 class GradedAside(Aside):
     """A question with what is `supposed` in it: moves by step and seat, `MISSING` for none."""
@@ -48,7 +57,8 @@ class GradedAside(Aside):
 
     def content(self, answer: Any) -> dict[str, Any]:
         """Return what is noted: the answer and what was supposed, never the right answer."""
-        return {"answer": answer, "supposed": [list(row) for row in self.supposed]}
+        rows = [[None if move == MISSING else move for move in row] for row in self.supposed]
+        return {"answer": answer, "supposed": rows}
 
 
 @dataclass(frozen=True)
@@ -95,14 +105,16 @@ def drawn_moves(game: Rulebook, state: Any, noise: Noise) -> dict[int, Any]:
         if isinstance(question, Integer | Real | Bid) and not game.picks:
             low = max(int(game.amounts(state)[0][seat]), 0)
             move = low + int((move - low) * share) if move > low else move
+        if isinstance(question, Bid) and noise.of("declines", seat).random() < 1 / 3:
+            move = NO_BID
         moves[seat] = move
     return moves
 
 
 def moves_of(row: Sequence[Any]) -> dict[int, Any]:
-    """Return the moves of a supposed step by seat, as they were noted."""
+    """Return the moves of a supposed step by seat, also of one that was noted."""
     plain = (tuple(move) if isinstance(move, list) else move for move in row)
-    return {seat: move for seat, move in enumerate(plain) if move != MISSING}
+    return {seat: move for seat, move in enumerate(plain) if move not in (None, MISSING)}
 
 
 def _row(game: Rulebook, moves: Mapping[int, Any]) -> tuple[Any, ...]:
@@ -121,18 +133,39 @@ def _told(game: Rulebook, state: Any, moves: Mapping[int, Any], me: int) -> list
 
 
 def _payoff(view: View, noise: Noise) -> GradedAside | None:
-    game, seat, aside = view.game, view.seat, None
-    low, high = (end if isfinite(end) else LARGEST for end in game.payable)
-    question = Real("payoff", floor(low) * CENT, ceil(high) * CENT, 2, units=())
+    game, state, seat = view.game, view.sight.state, view.seat
+    what, low, high, _ = outcome_of(game)
+    question = Real("outcome", floor(low) * CENT, ceil(high) * CENT, 2, units=())
+    asides: dict[bool, GradedAside] = {}  # by whether something changes
+    changing = bool(noise.of("changing").random() < 3 / 4)
+    unchanged = value_after(game, state, (), seat)
     for number in range(DRAWN):
-        steps, told = _supposed_steps(game, view.sight.state, seat, noise.of("supposed", number))
-        if not _settled(game, view.sight.state, steps, seat, noise):
-            continue
-        values = {"supposed": told, "steps": len(steps)}
-        aside = GradedAside(f"payoff{GRADED}", question, values, supposed=tuple(steps))
-        if payoff_of(game, view.sight.state, steps, seat):
+        steps, told = _supposed_steps(game, state, seat, noise.of("supposed", number))
+        if _settled(game, state, steps, seat, noise):
+            values = {"supposed": told, "what": what}
+            aside = GradedAside(f"payoff{GRADED}", question, values, supposed=tuple(steps))
+            asides[value_after(game, state, steps, seat) != unchanged] = aside
+        if True in asides and changing in asides:
             break
-    return aside
+    return asides.get(changing, asides[True]) if True in asides else None
+
+
+def outcome_of(game: Rulebook) -> SupposedOutcome:
+    """Return what outcomes are asked for: the room's ``theory.outcome``, else payoffs."""
+    of_room = getattr(rooms.part(game.name, "theory"), "outcome", None)
+    if of_room is not None:
+        return SupposedOutcome(*of_room(game))
+    low, high = np.clip(game.payable, -LARGEST, LARGEST).tolist()
+    return SupposedOutcome("How much are you paid in all for it", low, high, None)
+
+
+def value_after(game: Rulebook, state: Any, steps: Sequence[Sequence[Any]], seat: int) -> float:
+    """Return a seat's outcome if these steps follow on a state."""
+    paid, of_state = 0.0, outcome_of(game).of
+    for row in steps:
+        state, outcome = game.step(state, game.assemble(state, moves_of(row)))
+        paid += float(outcome.rewards[seat])
+    return paid if of_state is None else float(of_state(state, seat))
 
 
 def _supposed_steps(
@@ -150,23 +183,14 @@ def _supposed_steps(
     return steps, told
 
 
-def payoff_of(game: Rulebook, state: Any, steps: Sequence[Sequence[Any]], seat: int) -> float:
-    """Return what a seat is paid if these steps follow on a state."""
-    paid = 0.0
-    for row in steps:
-        state, outcome = game.step(state, game.assemble(state, moves_of(row)))
-        paid += float(outcome.rewards[seat])
-    return paid
-
-
 def _settled(game: Rulebook, state: Any, steps: Sequence[Any], seat: int, noise: Noise) -> bool:
     """Test whether no chance that nobody has seen yet changes what is paid."""
     unseen = [draw.name for draw in game.draws() if draw.out == 0 and hasattr(state, draw.name)]
-    paid = payoff_of(game, state, steps, seat)
+    paid = value_after(game, state, steps, seat)
     for number in range(4 if unseen else 0):
         chance = game.chance(noise.of("other", number))
         other = state.replace(**{name: chance[name] for name in unseen})
-        if payoff_of(game, other, steps, seat) != paid:
+        if value_after(game, other, steps, seat) != paid:
             return False
     return True
 
@@ -240,7 +264,9 @@ def is_equilibrium(game: Rulebook, state: Any, row: Sequence[Any]) -> bool | Non
 
 def others_of(game: Rulebook, state: Any, seat: int) -> list[int]:
     """Return the others who move in the same step; none where seats take turns."""
-    return [] if game.turns else [k for k in np.flatnonzero(game.asked(state)).tolist() if k != seat]
+    return (
+        [] if game.turns else [k for k in np.flatnonzero(game.asked(state)).tolist() if k != seat]
+    )
 
 
 def move_words(question: Question) -> dict[str, int] | None:
@@ -270,7 +296,9 @@ def _belief(view: View, noise: Noise) -> GradedAside | None:
     low, high = belief_ends(game, state, others)
     if high <= low:
         return None
-    return GradedAside(kind, Real("mean", floor(low * CENT), ceil(high * CENT), 2, units=()), values)
+    return GradedAside(
+        kind, Real("mean", floor(low * CENT), ceil(high * CENT), 2, units=()), values
+    )
 
 
 def _survival(view: View, noise: Noise) -> GradedAside | None:

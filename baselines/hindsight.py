@@ -65,7 +65,7 @@ def hindsight(game: Rulebook, state: Any, moves: Array, seat: int) -> Hindsight 
 
 
 class ReplyLosses(NamedTuple):
-    """Moves that were tried, the own first, their regrets, payoffs; `whole`: all legal ones were."""
+    """Moves that were tried, the own first, and what they lose and pay; `whole`: all legal ones."""
 
     tried: list[Action]
     lost: Array
@@ -74,7 +74,7 @@ class ReplyLosses(NamedTuple):
 
 
 def reply_losses(game: Rulebook, state: Any, moves: Array, seat: int) -> ReplyLosses | None:
-    """Return what a seat's replies to the others' ``(players,)`` moves lose; None without theory."""
+    """Return what replies of a seat to ``(players,)`` moves lose; None without theory."""
     game = game.core
     if not has_deviation(game.name):
         return None

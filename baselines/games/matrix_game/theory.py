@@ -18,6 +18,7 @@ from llm_games.baselines.mixed_equilibria import MOST_ACTIONS, Mixture, mixed_eq
 from llm_games.baselines.payoff_tables import check_table, pure_equilibria, regrets
 from llm_games.baselines.regret import Claim, Measured, Parts, Steps, draws, flat
 from llm_games.games.matrix_game.rules import MatrixGame
+from llm_games.noise import Noise
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
 Profile = tuple[int, ...]
@@ -243,3 +244,8 @@ def best_for_all(game: MatrixGame) -> Profile:
     sums = [k * first[k - 1] + (n - k) * (second[k] if k < n else 0) for k in range(n + 1)]
     most = sums.index(max(sums))
     return (*(0,) * most, *(1,) * (n - most))
+
+
+def drawn(noise: Noise) -> dict[str, Any]:
+    """Return drawn payoffs of three actions each, for graded questions."""
+    return {"payoffs": noise.integers(10, 100, (3, 3, 2)).tolist()}
