@@ -1,8 +1,9 @@
 """Questions with exact answers, asked of a player beside its moves.
 
 They are made of any state of any game: what an outcome pays, which reply is best, whether all
-moves are an equilibrium, what others will do, who survives. What is supposed in them is drawn, and
-drawn anew where nothing is paid or all replies are alike, since such questions ask nothing.
+moves are an equilibrium, what others will do, who survives. What is supposed in them is drawn
+several times, and one of the answers that come out is chosen: of states as they come, most pay
+nothing, or all replies to them are alike, and a constant answer would do.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from llm_games.questions import MISSING, NO_BID, Bid, Choice, Integer, Question,
 from llm_games.rulebook import Array, Rulebook
 from llm_games.view import View
 
-DRAWN = 12  # times that what is supposed is drawn, until it asks something
+DRAWN, REPLIES = 12, 5  # times that outcomes, and others' moves, are drawn to choose from
 LONGEST = 6  # supposed steps of a game in which seats take turns
 MOST_NAMED = 12  # players up to whom chances are asked for
 CENT = 100  # parts of a number that is asked for
@@ -136,18 +137,24 @@ def _payoff(view: View, noise: Noise) -> GradedAside | None:
     game, state, seat = view.game, view.sight.state, view.seat
     what, low, high, _ = outcome_of(game)
     question = Real("outcome", floor(low) * CENT, ceil(high) * CENT, 2, units=())
-    asides: dict[bool, GradedAside] = {}  # by whether something changes
-    changing = bool(noise.of("changing").random() < 3 / 4)
-    unchanged = value_after(game, state, (), seat)
+    asides: dict[Any, GradedAside] = {}
     for number in range(DRAWN):
         steps, told = _supposed_steps(game, state, seat, noise.of("supposed", number))
         if _settled(game, state, steps, seat, noise):
             values = {"supposed": told, "what": what}
             aside = GradedAside(f"payoff{GRADED}", question, values, supposed=tuple(steps))
-            asides[value_after(game, state, steps, seat) != unchanged] = aside
-        if True in asides and changing in asides:
-            break
-    return asides.get(changing, asides[True]) if True in asides else None
+            asides[round(value_after(game, state, steps, seat), 2)] = aside
+    unchanged = round(value_after(game, state, (), seat), 2)
+    changed = {answer: aside for answer, aside in asides.items() if answer != unchanged}
+    if changed and noise.of("changed").random() < 3 / 4:
+        asides = changed
+    return _varied(asides, noise) if changed else None
+
+
+def _varied(asides: Mapping[Any, GradedAside], noise: Noise) -> GradedAside | None:
+    """Return one of questions by answer, all equally likely, so that no answer is the usual one."""
+    answers = list(asides)
+    return asides[answers[int(noise.of("answer").integers(len(answers)))]] if answers else None
 
 
 def outcome_of(game: Rulebook) -> SupposedOutcome:
@@ -201,18 +208,18 @@ def _settled(game: Rulebook, state: Any, steps: Sequence[Any], seat: int, noise:
 def _reply(view: View, noise: Noise) -> GradedAside | None:
     game, state, seat = view.game, view.sight.state, view.seat
     question = replace(game.asks(state, seat), remarks=())
-    for number in range(1 if game.turns else DRAWN):
+    together = int(game.asked(state).sum()) > 1 and game.division is None
+    asides: dict[Any, GradedAside] = {}
+    for number in range(REPLIES if together else 1):
         moves = drawn_moves(game, state, noise.of("supposed", number))
-        own, others = moves[seat], {k: move for k, move in moves.items() if k != seat}
-        if game.turns:
-            others = {}
-        row = _row(game, others)
-        losses = losses_to(game, state, row, seat, own)
+        others = {k: move for k, move in moves.items() if k != seat and together}
+        losses = losses_to(game, state, _row(game, others), seat, moves[seat])
         if losses is not None and losses.lost.max() - losses.lost.min() > CLOSE:
             values = {"supposed": _told(game, state, others, seat)}
-            supposed = (row,) if others else ()
-            return GradedAside(f"reply{GRADED}", question, values, supposed=supposed)
-    return None
+            supposed = (_row(game, others),) if others else ()
+            best = losses.tried[int(losses.lost.argmin())]
+            asides[best] = GradedAside(f"reply{GRADED}", question, values, supposed=supposed)
+    return _varied(asides, noise)
 
 
 def losses_to(
@@ -231,19 +238,19 @@ def losses_to(
 
 def _equilibrium(view: View, noise: Noise) -> GradedAside | None:
     game, state = view.game, view.sight.state
+    question, asides = Choice("equilibrium", {"yes": 1, "no": 0}), dict[Any, GradedAside]()
     moves = drawn_moves(game, state, noise.of("supposed"))
-    if noise.of("settles").random() < 1 / 2:
-        moves = _replies_in_turn(game, state, moves)
-    row = _row(game, moves)
-    if is_equilibrium(game, state, row) is None:
-        return None
-    values = {"supposed": _told(game, state, moves, view.seat)}
-    question = Choice("equilibrium", {"yes": 1, "no": 0})
-    return GradedAside(f"equilibrium{GRADED}", question, values, supposed=(row,))
+    for profile in (moves, _replies_in_turn(game, state, moves)):
+        row, values = _row(game, profile), {"supposed": _told(game, state, profile, view.seat)}
+        aside = GradedAside(f"equilibrium{GRADED}", question, values, supposed=(row,))
+        if (answer := is_equilibrium(game, state, row)) is not None:
+            asides[answer] = aside
+    return _varied(asides, noise)
 
 
-def _replies_in_turn(game: Rulebook, state: Any, moves: dict[int, Any]) -> dict[int, Any]:
+def _replies_in_turn(game: Rulebook, state: Any, moves: Mapping[int, Any]) -> dict[int, Any]:
     """Let each seat reply best to the others, twice: often this ends in an equilibrium."""
+    moves = dict(moves)
     for seat in [*moves] * 2:
         losses = reply_losses(game, state, game.assemble(state, moves), seat)
         if losses is not None:

@@ -37,8 +37,8 @@ worst one, and the share of those as good as the best; belief: less the squared 
 squared range, or the Brier and logarithmic scores of chances (none below .01); consistency: as \
 reply, of the move made, if others did what was believed. “Constant” is what the one answer would \
 have got that is best for all these questions, “last” who expects what happened before, “uniform” \
-who has no idea. Level 1 asks for the rules, 2 for the own best move, 3 for everybody's, 4 for what \
-others do. Not read: answers that were none; they have no score."""
+who has no idea. Level 1 asks for the rules, 2 for the own best move, 3 for everybody's, 4 for \
+what others do. Not read: answers that were none; they have no score."""
 
 
 class Mark(NamedTuple):
