@@ -23,8 +23,9 @@ def drawn_parameters(name: str, noise: Noise) -> dict[str, Any]:
 
     A room whose numbers are in no declared range draws them in ``theory.drawn``.
     """
-    own = getattr(rooms.part(name, "theory"), "drawn", lambda noise: {})
-    parameters = own(noise.of("room")) | _small(name, noise.of("players"))
+    of_room = getattr(rooms.part(name, "theory"), "drawn", None)
+    parameters: dict[str, Any] = of_room(noise.of("room")) if of_room else {}
+    parameters |= _small(name, noise.of("players"))
     for field in dataclasses.fields(game_class(name)):
         if field.name in KEPT or field.name in parameters:
             continue

@@ -290,7 +290,7 @@ def belief_ends(game: Rulebook, state: Any, others: Sequence[int]) -> tuple[floa
 def _belief(view: View, noise: Noise) -> GradedAside | None:
     game, state, kind = view.game, view.sight.state, f"belief{GRADED}"
     others = others_of(game, state, view.seat)
-    values = {"others": len(others), "options": False}
+    values = {"others": len(others), "options": False, "bids": False}
     if game.turns:
         names = tuple(game.names())
         few = len(names) <= MOST_NAMED
@@ -301,8 +301,9 @@ def _belief(view: View, noise: Noise) -> GradedAside | None:
     if words[0] is not None:
         return GradedAside(kind, Chances("chances", tuple(words[0])), values | {"options": True})
     low, high = belief_ends(game, state, others)
-    if high <= low:
+    if not low < high <= low + LARGEST:
         return None
+    values |= {"bids": isinstance(game.asks(state, others[0]), Bid)}
     return GradedAside(
         kind, Real("mean", floor(low * CENT), ceil(high * CENT), 2, units=()), values
     )

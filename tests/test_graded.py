@@ -148,7 +148,11 @@ def test_drawn_numbers_are_no_papers(name):
 def answer(request):
     """A player that gives 0 of 20, expects 5 of others who give it, and knows half of the rest."""
     kind = request.kind.removesuffix(GRADED)
-    answers = {"belief": {"mean": 5}, "payoff": {"outcome": 1}, "equilibrium": {"equilibrium": "no"}}
+    answers = {
+        "belief": {"mean": 5},
+        "payoff": {"outcome": 1},
+        "equilibrium": {"equilibrium": "no"},
+    }
     return json.dumps(answers.get(kind, {"tokens_contributed": 0}))
 
 

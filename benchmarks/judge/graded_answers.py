@@ -24,7 +24,7 @@ from llm_games.benchmarks.record.editions import UNNAMED
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame
 from llm_games.benchmarks.record.schema import NoteRow
 from llm_games.noise import Noise
-from llm_games.questions import MISSING
+from llm_games.questions import MISSING, NO_BID, Bid
 from llm_games.rulebook import Array
 
 FLOOR = 0.01  # the least chance that a logarithm is taken of
@@ -267,41 +267,57 @@ def _reply_marks(losses: ReplyLosses, scored: str, right: str = "") -> Iterator[
 
 
 def _belief(played: _Replayed, note: NoteRow) -> Iterator[Mark]:
-    rules, state, answer = played.episode.rules, played.state(note), note.content["answer"]
+    rules, answer, index = played.episode.rules, note.content["answer"], played.index[note.step]
     if rules.turns:
-        index = played.index[note.step]
-        paid = played.episode.rewards[: len(played.episode.steps)]
+        paid = played.episode.rewards
         truth, last = _leaders(paid.sum(axis=0)), _leaders(paid[:index].sum(axis=0))
         yield from _chances("belief", list(answer.values()), truth, last)
         return
-    others = graded.others_of(rules, state, note.seat)
-    now, before = (_moved(played, played.index[note.step] - back, others) for back in (0, 1))
-    if not len(now):
+    others = graded.others_of(rules, played.state(note), note.seat)
+    now, before = (_moved(played, index - back, others) for back in (0, 1))
+    if not now:
         return
-    words = graded.move_words(rules.asks(state, others[0]))
-    if words is not None:
-        moves = [words[option] for option in answer]
-        truth, last = ((np.array(moves)[:, None] == m).mean(axis=1) for m in (now, before or now))
-        uniform = np.full(len(moves), 1 / len(moves))
-        last = last if len(before) else uniform
-        yield from _chances("belief", list(answer.values()), truth, last)
-        believed = np.repeat(moves, _parts(list(answer.values()), len(others)))
+    if isinstance(answer, dict):
+        marks, believed = _believed_chances(played, note, others, now, before)
     else:
-        low, high = graded.belief_ends(rules, state, others)
-        guess = answer / graded.CENT
-        truth, middle = float(np.mean(now)) / rules.unit, (low + high) / 2
-        last = float(np.mean(before)) / rules.unit if len(before) else middle
-        scores = [-(((x - truth) / (high - low)) ** 2) for x in (guess, last, middle)]
-        yield Mark("belief", *scores, truth=np.array([truth / (high - low)]))
-        believed = np.full(len(others), round(guess * rules.unit))
+        marks, believed = _believed_mean(played, note, others, now, before)
+    yield from marks
     row = [MISSING] * rules.players
-    for seat, move in zip(others, believed.tolist(), strict=True):
+    for seat, move in zip(others, believed, strict=True):
         row[seat] = move
-    own = played.episode.records[played.index[note.step]]["answers"][note.seat]
+    own = played.episode.records[index]["answers"][note.seat]
     if own is not None and own != MISSING and "reply" in graded.kinds_of(rules):
-        losses = graded.losses_to(rules, state, row, note.seat, own)
+        losses = graded.losses_to(rules, played.state(note), row, note.seat, own)
         if losses is not None:
             yield from _reply_marks(losses, "belief, consistency")
+
+
+Believed = tuple[Iterator[Mark], list[int]]
+"""Marks, and what all others do by a belief."""
+
+
+def _believed_chances(
+    played: _Replayed, note: NoteRow, others: Sequence[int], now: list[int], before: list[int]
+) -> Believed:
+    answer = note.content["answer"]
+    words = graded.move_words(played.episode.rules.asks(played.state(note), others[0])) or {}
+    moves = np.array([words[option] for option in answer])
+    shares = [(moves[:, None] == np.array(of)).mean(axis=1) for of in (now, before or [*moves])]
+    counts = _parts(list(answer.values()), len(others))
+    marks = _chances("belief", list(answer.values()), *shares)
+    return marks, np.repeat(moves, counts).tolist()
+
+
+def _believed_mean(
+    played: _Replayed, note: NoteRow, others: Sequence[int], now: list[int], before: list[int]
+) -> Believed:
+    rules, guess = played.episode.rules, note.content["answer"] / graded.CENT
+    low, high = graded.belief_ends(rules, played.state(note), others)
+    truth, middle = float(np.mean(now)) / rules.unit, (low + high) / 2
+    last = float(np.mean(before)) / rules.unit if before else middle
+    score, of_last, idle = (-(((x - truth) / (high - low)) ** 2) for x in (guess, last, middle))
+    mark = Mark("belief", score, of_last, idle, truth=np.array([truth / (high - low)]))
+    return iter((mark,)), [round(guess * rules.unit)] * len(others)
 
 
 def _survival(played: _Replayed, note: NoteRow) -> Iterator[Mark]:
@@ -317,8 +333,9 @@ def _chances(
 ) -> Iterator[Mark]:
     idle = np.full(len(truth), uniform or 1 / len(truth))
     for measure in (f"{kind}, Brier", f"{kind}, log"):
-        scores = [PROPER[measure](np.array(given), truth) for given in (chances, last, idle)]
-        yield Mark(measure, *scores, truth=truth)
+        score = PROPER[measure]
+        scores = (score(np.array(given), truth) for given in (chances, last, idle))
+        yield Mark(measure, next(scores), next(scores), next(scores), truth=truth)
 
 
 def _leaders(paid: Array) -> Array:
@@ -327,11 +344,13 @@ def _leaders(paid: Array) -> Array:
 
 
 def _moved(played: _Replayed, index: int, seats: Sequence[int]) -> list[int]:
-    """Return the moves of seats in a step as they counted; none before the first."""
+    """Return the moves of seats in a step as they counted, without those who made no bid."""
     if index < 0:
         return []
     moves = played.episode.actions[index]
-    return [int(moves[seat]) for seat in seats if moves[seat] != MISSING]
+    bids = isinstance(played.episode.rules.asks(played.states[index], seats[0]), Bid)
+    none = (MISSING, NO_BID) if bids else (MISSING,)
+    return [int(moves[seat]) for seat in seats if moves[seat] not in none]
 
 
 def _parts(chances: Sequence[float], count: int) -> Array:
