@@ -162,9 +162,8 @@ def test_answers_are_scored_by_the_record(tmp_path):
     config = {"seats": [ask, "fixed:5", "fixed:5"], "order": "fixed", "games": [game], "seed": 5}
     result = run(config, tmp_path / "a.db").games["public_goods"]
     rows = {row.measure: row for row in result.graded}
-    assert [*rows] == ["payoff", "reply", "reply, right", "equilibrium", "belief"] + [
-        "belief, consistency"
-    ]
+    asked = ["payoff", "reply", "reply, right", "equilibrium", "belief", "belief, consistency"]
+    assert [*rows] == asked
     assert {row.n for row in rows.values()} == {4}
     assert (rows["belief"].score.mean, rows["belief"].constant) == (0, 0)
     assert rows["belief"].uniform == rows["belief"].score.mean - (5 / 20) ** 2
