@@ -46,20 +46,12 @@ class Hindsight(NamedTuple):
 
 def hindsight(game: Rulebook, state: Any, moves: Array, seat: int) -> Hindsight | None:
     """Return the best replies of a seat in a step, ``(players,)`` moves; None without theory."""
-    game = game.core
-    if not has_deviation(game.name) or not game.asked(state)[seat]:
+    if not game.core.asked(state)[seat]:
         return None
-    tried, whole = _candidates(game, state, moves, seat)
-    try:
-        lost, payoffs = _regrets_and_payoffs(game, state, moves, seat, tried)
-        if not whole and len(tried) > 1 and np.isfinite(lost[1:]).all():
-            finer = _around(game, state, seat, tried, 1 + int(lost[1:].argmin()))
-            tried = [tried[0], *finer]
-            lost, payoffs = _regrets_and_payoffs(game, state, moves, seat, tried)
-    except BadParameter:  # too large to be solved
+    losses = reply_losses(game, state, moves, seat)
+    if losses is None:
         return None
-    if not np.isfinite(lost).all():
-        return None
+    tried, lost, payoffs, whole = losses
     least = max(float(lost.min()), 0.0) + CLOSE
     best = [index for index in range(len(tried)) if lost[index] <= least]
     return Hindsight(
@@ -70,6 +62,32 @@ def hindsight(game: Rulebook, state: Any, moves: Array, seat: int) -> Hindsight 
         alike=len(best) == len(tried),
         whole=whole,
     )
+
+
+class ReplyLosses(NamedTuple):
+    """Moves that were tried, the own first, and what they lose and pay; `whole`: all legal ones."""
+
+    tried: list[Action]
+    lost: Array
+    payoffs: Array
+    whole: bool
+
+
+def reply_losses(game: Rulebook, state: Any, moves: Array, seat: int) -> ReplyLosses | None:
+    """Return what replies of a seat to ``(players,)`` moves lose; None without theory."""
+    game = game.core
+    if not has_deviation(game.name):
+        return None
+    tried, whole = _candidates(game, state, moves, seat)
+    try:
+        lost, payoffs = _regrets_and_payoffs(game, state, moves, seat, tried)
+        if not whole and len(tried) > 1 and np.isfinite(lost[1:]).all():
+            finer = _around(game, state, seat, tried, 1 + int(lost[1:].argmin()))
+            tried = [tried[0], *finer]
+            lost, payoffs = _regrets_and_payoffs(game, state, moves, seat, tried)
+    except BadParameter:  # too large to be solved
+        return None
+    return ReplyLosses(tried, lost, payoffs, whole) if np.isfinite(lost).all() else None
 
 
 def _regrets_and_payoffs(

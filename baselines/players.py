@@ -143,15 +143,18 @@ def _constrained(value: str) -> bool:
 def llm_player(client: Client, settings: Settings) -> LLMPolicy:
     """Return a player whose model's completions come from `client`.
 
-    `settings` are of `LLMPolicy`, with tools by name (`tool_named`), and of `Planning`: with one of
-    these it plans. `BadParameter` or `UnknownName` say what a setting cannot be.
+    `settings` are of `LLMPolicy`, with tools by name (`tool_named`) as well as what to `ask`
+    (`GradedQuestion`), and of `Planning`: with one of these it plans. `BadParameter` or
+    `UnknownName` say what a setting cannot be.
     """
+    from llm_games.baselines.graded_questions import GradedQuestion
     from llm_games.baselines.named_tools import equipped
     from llm_games.wrappers.llm_policy import LLMPolicy
     from llm_games.wrappers.mind import Planning
     from llm_games.wrappers.planning import PlanningPolicy
 
     rest = equipped(settings)
+    rest |= {"ask": tuple(map(GradedQuestion, settings["ask"]))} if "ask" in settings else {}
     planning = {key: rest.pop(key) for key in signature(Planning).parameters if key in rest}
     if planning:
         return PlanningPolicy(client, Planning(**planning), mind_of, **rest)

@@ -118,9 +118,9 @@ class SeatedPlayer:
         if not _is_same(self._action, action):
             fault = f"gave {self._action!r}, but {action!r} arrived"
             raise IllegalAction(f"{self} {fault}: step with what it gave, unchanged")
-        codec, attempts = self._env.windows.codecs[self._seat], self._decision.attempts
+        codec, last = self._env.windows.codecs[self._seat], self._decision.last
         if isinstance(codec, FreeText):
-            why = attempts[-1].why if attempts else ""
+            why = last.why if last else ""
             codec.reading = {"outcome": self._decision.outcome, "why": why}
         return self._decision.action
 
@@ -167,8 +167,8 @@ class SeatedPlayer:
         sight, codec = self._env.table.ready(), self._env.windows.codecs[self._seat]
         decision, self._notes = decisions.get(self._seat), ()
         view, move = sight.view(self._seat), decision.action if decision else MISSING
-        if decision and decision.attempts and isinstance(codec, FreeText):
-            self._action = decision.attempts[-1].text
+        if decision and decision.last and isinstance(codec, FreeText):
+            self._action = decision.last.text
         else:
             self._action = codec.encode(view, move)
         self._sight, self._decision = sight, decision

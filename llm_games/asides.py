@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from llm_games.noise import Noise
-from llm_games.questions import LONGEST_TEXT, BadReply, Question
+from llm_games.questions import LONGEST_TEXT, BadReply, Question, read_number
 from llm_games.schemas import object_of
 
 MOST_LESSONS = 20
+SLACK = 0.011  # by which rounded chances may miss 1
+GRADED = "?"  # ends the kinds of graded questions: what they are asked for and noted as
 
 
 @dataclass(frozen=True)
@@ -108,3 +110,49 @@ class Lessons(Question):
 
     def wanted(self) -> str:
         return f"a list of 1 to {MOST_LESSONS} sentences"
+
+
+@dataclass(frozen=True)
+class Chances(Question):
+    """A chance in per cent for each of some options, up to `SLACK` adding up to 100 if `together`.
+
+    The answer is by option, from 0 to 1.
+    """
+
+    options: tuple[str, ...]
+    together: bool = True
+    bare: ClassVar[bool] = False
+
+    def value_schema(self) -> dict[str, Any]:
+        percent = {"type": "number", "minimum": 0, "maximum": 100}
+        return object_of(dict.fromkeys(self.options, percent))
+
+    def read(self, value: Any) -> dict[str, float]:
+        numbers = value if isinstance(value, Mapping) else {}
+        percents = {option: read_number(numbers.get(option)) for option in self.options}
+        if None in percents.values() or len(numbers) != len(percents):
+            raise BadReply("format", f'"{self.key}" is not {self.wanted()}')
+        chances = [float(percent or 0) / 100 for percent in percents.values()]
+        total = sum(chances)
+        if not all(0 <= chance <= 1 for chance in chances):
+            raise BadReply("range", "a percentage is below 0 or above 100")
+        if self.together and abs(total - 1) > SLACK:
+            raise BadReply("range", f"the percentages add up to {total:.0%}, not to 100 %")
+        whole = total if self.together else 1
+        pairs = zip(self.options, chances, strict=True)
+        return {option: chance / whole for option, chance in pairs}
+
+    def value_of(self, action: Any) -> dict[str, float]:
+        return {option: 100 * chance for option, chance in action.items()}
+
+    def sample(self, noise: Noise) -> dict[str, float]:
+        drawn = noise.random((len(self.options),)) + 1e-9
+        whole = drawn.sum() if self.together else 1
+        return dict(zip(self.options, (drawn / whole).tolist(), strict=True))
+
+    def _value_form(self) -> str:
+        return f"{{{', '.join(f'{json.dumps(option)}: <per cent>' for option in self.options)}}}"
+
+    def wanted(self) -> str:
+        adding = " that add up to 100" * self.together
+        return f"percentages for {', '.join(self.options)}{adding}"

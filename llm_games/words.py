@@ -4,7 +4,7 @@
 happened since this player last decided) and ``request`` (the question, the goal, the form of the
 answer); it may have one for each kind of its asides, and ``talk``, what a speaker is shown.
 ``wordings/common.j2`` beside this file has what all games share, ``talk.j2`` stands around a game's
-words where there is talk.
+words where there is talk, ``graded.j2`` has the words of graded questions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import jinja2
 from jinja2 import sandbox
 
 from llm_games import game_rooms as rooms
-from llm_games.asides import Aside
+from llm_games.asides import GRADED, Aside
 from llm_games.errors import BadParameter, unknown
 from llm_games.foreign_templates import FolderLoader, Guarded
 from llm_games.plain_blocks import plain_blocks
@@ -125,7 +125,8 @@ class Prompts:
         self.game, self.version, self.folder = game, version, folder
         path = str(folder) if folder else None
         self._template = _template(game, version, path)
-        self._common, self._talk = (_template("", name, path) for name in ("common", "talk"))
+        shared = ("common", "talk", "graded")
+        self._common, self._talk, self._graded = (_template("", name, path) for name in shared)
         self._game: Rulebook | None = None
         self._terms: list[dict[str, Any]] = []
 
@@ -217,6 +218,15 @@ class Prompts:
         names.update({"form": aside.question.form(reasoning)} | dict(aside.values))
         text = _render(self._template, names, aside.kind)
         text = _join(self.heard(view) if aside.hears else "", text)
+        return f"{text}\n{_render(self._common, {}, 'reasoning')}" if reasoning else text
+
+    def graded(
+        self, view: View, aside: Aside, reasoning: bool = False, notes: Notes = NO_NOTES
+    ) -> str:
+        """Return a graded question, the same words in all games, below the situation."""
+        names = {"form": aside.question.form(reasoning)} | dict(aside.values)
+        blocks = ("head", aside.kind.removesuffix(GRADED), "foot")
+        text = _join(self.situation(view, notes), _render(self._graded, names, *blocks))
         return f"{text}\n{_render(self._common, {}, 'reasoning')}" if reasoning else text
 
     def situation(self, view: View, notes: Notes = NO_NOTES) -> str:

@@ -94,7 +94,7 @@ LAYERS = {
         "disk_arrays payoff_tables mixed_equilibria logit_equilibria reasoning_levels "
         "strategy_mixtures memory_one repeated_dilemma regret play_measures people_data "
         "rules pair_theory seat_rotation scenarios tiny named_tools talkers players "
-        "hindsight",
+        "hindsight graded_questions drawn_games",
         "tree move_chances type_mixtures foretold_moves beliefs batch_play best_response copies "
         "metagame equilibria alpha_rank crossplay verifiers",
         "games",

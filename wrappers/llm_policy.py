@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from inspect import iscoroutinefunction, signature
 from math import ceil
 from pathlib import Path
@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.asides import Aside, Text
+from llm_games.asides import GRADED, Aside, Text
 from llm_games.errors import BadParameter, NotReady, unknown, unknown_keyword
 from llm_games.facts import check_integer
+from llm_games.noise import Noise
 from llm_games.questions import MISSING, Question
 from llm_games.replies import READINGS, Reply, read_reply, split_thoughts
 from llm_games.rulebook import Array, Rulebook
@@ -41,7 +42,9 @@ EDITION = 4
 """How a model is asked and read, by number: raised when the same record would be read otherwise."""
 #: Replies read for one decision of a game that sets no limit of its own to them.
 MOST_ATTEMPTS = 100
-SPEECHES, ASIDES = 3, 4  #: streams of sampling seeds beside those of moves, see `seeds`
+SPEECHES, ASIDES, QUIZ = 3, 4, 5  #: streams of sampling seeds beside those of moves, see `seeds`
+Grader = Callable[[View, Noise], Aside | None]
+"""Makes a graded question to the seat of a view, None where there is nothing to ask."""
 MOST_GAMES = 16  #: games of which is kept what was met in them
 
 
@@ -100,6 +103,7 @@ class LLMPolicy(Policy):
             with the outcome ``"tool"``, no answer and no rule break; it stays in the chat as
             requests do, see `notices`.
         max_tool_calls: calls for one decision, at most. They do not count as its attempts.
+        ask: graded questions after each move, of what was known before it: no move hangs on them.
         structured: let clients that can constrain the answer to its JSON schema do so, while tools
             can be called to a schema of answers and calls, which some servers do not take.
         name: the player's name in logs; the client's by default.
@@ -131,6 +135,7 @@ class LLMPolicy(Policy):
         structured: bool = True,
         tools: Iterable[Tool] = (),
         max_tool_calls: int = 2,
+        ask: Iterable[Grader] = (),
         name: str | None = None,
         sampling: Sampling | None = None,
         **drawing: Any,
@@ -170,6 +175,7 @@ class LLMPolicy(Policy):
             raise BadParameter(f"context ({context}) has no room beside max_tokens ({reply})")
         self.max_attempts, self.structured = max_attempts, structured
         self.tools, self.max_tool_calls = checked(tools), max_tool_calls
+        self.graders = tuple(ask)
         if reading == "published" and not all(tool.always for tool in self.tools):
             readings = '"strict" or "take_last", not "published"'
             raise BadParameter(f"tools can be called with reading {readings}")
@@ -213,7 +219,7 @@ class LLMPolicy(Policy):
         """Return the stored situations of a game, for players with samples and no other state."""
         if not isinstance(self.client, ReplySampler) or type(self) is not LLMPolicy:
             return None
-        if self.tools or self.remembering.limited:
+        if self.tools or self.graders or self.remembering.limited:
             return None
         if game.core is not game or type(game).asides is not Rulebook.asides:
             return None  # what is known of a situation has neither what was said nor notes
@@ -236,11 +242,35 @@ class LLMPolicy(Policy):
             raise NotReady(f"{view.game.names()[view.seat]} is not asked now")
         memory, attempts, notes = await self._asides(view, memory, calls)
         decide = self._speak if view.sight.talking else self._play
-        decision, memory = await decide(view, memory, calls + len(attempts))
-        if attempts:
-            both = (*attempts, *decision.attempts), (*notes, *decision.notes)
-            decision = Decision(decision.action, *both)
-        return decision, memory
+        decision, next_memory = await decide(view, memory, calls + len(attempts))
+        attempts, notes = (*attempts, *decision.attempts), (*notes, *decision.notes)
+        if self.graders and not view.sight.talking:
+            graded = await self._graded(view, memory, calls + len(attempts))
+            attempts, notes = (*attempts, *graded.attempts), (*notes, *graded.notes)
+        return Decision(decision.action, attempts, notes), next_memory
+
+    async def _graded(self, view: View, memory: ChatMemory, calls: int) -> Cut:
+        """Ask the graded questions once each; the memory before the move stays as it was."""
+        attempts, notes = list[Attempt](), list[Note]()
+        for number, grader in enumerate(self.graders):
+            aside = grader(view.core, Noise(memory.seed).of("graded", memory.decisions, number))
+            if aside is None:
+                continue
+            text = self._prompts(view.game).graded(view, aside, self.reasoning, memory.notes)
+            outcome = await self.ask(
+                view,
+                memory,
+                (self.words(view, memory)[0], text),
+                aside.question,
+                seeds=seeds(memory, QUIZ, number),
+                max_attempts=1,
+                calls=calls + len(attempts),
+                kind=aside.kind,
+            )
+            attempts += outcome.attempts
+            if outcome.reply.outcome == "valid":
+                notes.append(Note(aside.kind, aside.content(outcome.reply.action)))
+        return Cut(memory, tuple(attempts), tuple(notes))
 
     async def _play(
         self, view: View, memory: ChatMemory, calls: int
@@ -292,7 +322,7 @@ class LLMPolicy(Policy):
 
     def _stays(self, game: Rulebook, kind: str) -> bool:
         """Test whether the next call begins with the whole prompt of one of this kind."""
-        remembers = self.remembering.moves > 0 and kind != "summary"
+        remembers = self.remembering.moves > 0 and not _stands_alone(kind)
         return remembers and self._keeps_requests(game)
 
     async def _speak(
@@ -404,7 +434,7 @@ class LLMPolicy(Policy):
         """
         attempts: tuple[Attempt, ...] = ()
         notes: tuple[Note, ...] = ()
-        if kind != "summary":
+        if not _stands_alone(kind):
             memory, attempts, notes = await self._in_window(view, memory, texts, calls)
         reply, why, action, remaining = Reply("unparsable"), "", MISSING, max_attempts
         texts, prompts = tuple(texts), self._prompts(view.game)
@@ -425,7 +455,7 @@ class LLMPolicy(Policy):
                     self._check_fits(memory, request)
                     attempt, reply = await self._attempt(request, asked, bench)
                 except ContextOverflow as fault:
-                    if kind == "summary":  # it is done without
+                    if _stands_alone(kind):  # it is done without
                         return Answer(reply, attempts, memory)
                     memory, new_attempts, noted = await self._shorter(view, memory, fault, number)
                     attempts, notes = attempts + new_attempts, notes + noted
@@ -555,6 +585,11 @@ class LLMPolicy(Policy):
         if game.name not in self._wordings:
             self._wordings[game.name] = Prompts(game.name, self.prompts, self.prompt_folder)
         return self._wordings[game.name]
+
+
+def _stands_alone(kind: str) -> bool:
+    """Test whether a question is no part of the dialogue: a summary, or a graded one."""
+    return kind == "summary" or kind.endswith(GRADED)
 
 
 def seeds(memory: ChatMemory, *stream: int) -> Iterator[int]:

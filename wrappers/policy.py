@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from llm_games.asides import GRADED
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Action, Shares, Speech
@@ -61,7 +62,13 @@ class Decision:
     @property
     def outcome(self) -> ReplyOutcome:
         """Return how the last attempt was read ("valid" for a player without a model)."""
-        return self.attempts[-1].outcome if self.attempts else "valid"
+        return self.last.outcome if self.last else "valid"
+
+    @property
+    def last(self) -> Attempt | None:
+        """The last attempt, without the graded questions that come after a move."""
+        own = (attempt for attempt in self.attempts[::-1] if not attempt.kind.endswith(GRADED))
+        return next(own, None)
 
 
 class Decided(NamedTuple):

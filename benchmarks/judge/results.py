@@ -18,6 +18,7 @@ import numpy as np
 from llm_games.baselines.regret import conditional, has_deviation
 from llm_games.benchmarks.judge import intervals, paper
 from llm_games.benchmarks.judge.beside_people import MeasureRow, measure_rows
+from llm_games.benchmarks.judge.graded_answers import GradedRow, graded_rows
 from llm_games.benchmarks.judge.means import FREE, POSITIVE, Ends, MeanCell, averaged, brief
 from llm_games.benchmarks.judge.paper import Measure
 from llm_games.benchmarks.record.queries import Records
@@ -201,7 +202,7 @@ class GameResult:
     `bad_replies` counts completions that were not legal moves, by outcome, `bad_thoughts` the same
     of what players think of beside their moves, `filled_in` decisions by the declared treatment.
     `conditional` says where scores are of one draw, `meant` what is judged and what is paid.
-    `measures` describe play, beside people's figures.
+    `measures` describe play, beside people's figures; `graded` scores answers to graded questions.
     """
 
     label: str
@@ -220,6 +221,7 @@ class GameResult:
     meant: str
     references: list[Reference]
     measures: list[MeasureRow]
+    graded: list[GradedRow]
 
     @property
     def scores(self) -> list[float]:
@@ -295,6 +297,7 @@ class GameResult:
             **named("conditional", "meant"),
             "references": [reference.plain() for reference in self.references],
             "measures": [row.plain() for row in self.measures],
+            "graded": [row.plain() for row in self.graded],
             **{name: cell and cell.plain() for name, cell in cells.items()},
             **by_player,
             **named("marked", "payoff_of"),
@@ -339,6 +342,7 @@ def game_result(game: RecordedGame, edition: str, baselines: bool = False) -> Ga
         conditional=conditional(game.rules, game.planned.get("given")),
         references=references(game, edition) if baselines else [],
         measures=measure_rows(game),
+        graded=graded_rows(game),
     )
 
 

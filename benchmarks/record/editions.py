@@ -21,7 +21,7 @@ from llm_games.registry import game_class
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers import llm_policy
 
-TALK = words.FOLDER / "talk.j2"
+TALK, GRADED = (words.FOLDER / name for name in ("talk.j2", "graded.j2"))
 UNNAMED: Plain = {"rules": 0}  # in files of llm-games 0.1.0: chance was drawn in another way
 SAID = {
     "rules": "the rules of {games} (edition {old}, here {new})",
@@ -66,7 +66,7 @@ def editions(game: str) -> Plain:
     templates = [path for folder in folders for path in sorted(folder.glob("*.j2"))]
     return {
         "rules": cls.edition,
-        "wording": _hash(path for path in templates if path != TALK),
+        "wording": _hash(path for path in templates if path not in (TALK, GRADED)),
         "seat": llm_policy.EDITION,
         "talk": _hash([TALK]),
     }

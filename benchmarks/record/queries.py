@@ -14,6 +14,7 @@ from pathlib import Path
 from sys import intern
 from typing import Any, Self, TypeVar
 
+from llm_games.asides import GRADED
 from llm_games.benchmarks.record import connection, lock, schema
 from llm_games.benchmarks.record.schema import TABLES, Plain
 from llm_games.questions import MISSING
@@ -282,7 +283,12 @@ class Records:
     def glimpses(
         self, places: Sequence[tuple[int, int, int]], limit: int
     ) -> dict[tuple[int, int, int], Plain]:
-        """Action and first `limit` characters of the last reply ("" without), by decision."""
+        """Action and first `limit` characters of the last reply ("" without), by decision.
+
+        Replies to graded questions, which come after a move, do not count.
+        """
+        has_kind = "kind" in self._columns(TABLES[schema.AttemptRow])
+        own = f"AND substr(kind, -1) != '{GRADED}' " * has_kind
         glimpses = {}
         for decision in places:
             actions = self._rows(
@@ -290,7 +296,7 @@ class Records:
             )
             texts = self._rows(
                 "SELECT substr(CAST(text AS BLOB), 1, 4 * ?4) FROM attempts "  # a NUL ends no bytes
-                "WHERE (episode, step, seat) = (?1, ?2, ?3) ORDER BY number DESC LIMIT 1",
+                f"WHERE (episode, step, seat) = (?1, ?2, ?3) {own}ORDER BY number DESC LIMIT 1",
                 *decision,
                 limit,
             )

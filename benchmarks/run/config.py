@@ -36,7 +36,7 @@ from llm_games.wrappers.clients.secrets import SECRETIVE
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 
-SCENARIOS = "scenarios"
+SCENARIOS, GRADED = "scenarios", "graded"
 SAMPLING = tuple(field.name for field in fields(Sampling))
 
 
@@ -47,7 +47,12 @@ def _asked() -> dict[str, Any]:
         hints |= get_type_hints(declared)
     for name in ("client", "name", "sampling", "drawing", "return"):
         hints.pop(name)
-    hints |= {"prompt_folder": str, "memory": Any, "tools": list[str]}  # not as in Python
+    hints |= {
+        "prompt_folder": str,
+        "memory": Any,
+        "tools": list[str],
+        "ask": list[str],
+    }  # not as in Python
     hints |= dict.fromkeys(("max_attempts", "max_tool_calls", "belief_checks"), Tries)
     hints["plan_reasks"] = Annotated[int, Field(ge=0, le=100)]
     hints |= dict.fromkeys(SAMPLING, Any)  # checked by `Sampling` itself
@@ -261,7 +266,7 @@ def experiments() -> dict[str, list[str]]:
     return {
         folder.name.replace("_", "-"): sorted(file.stem for file in folder.glob("*.toml"))
         for folder in folders
-    } | {SCENARIOS: scenarios.games()}
+    } | {SCENARIOS: scenarios.games(), GRADED: list(rooms.ROOMS)}
 
 
 def _named(name: str) -> Path:
@@ -287,6 +292,11 @@ def load(source: str) -> dict[str, Any]:
         from llm_games.benchmarks.run.scenario_runs import all_of
 
         return all_of(scenarios.games())
+    group, _, game = source.partition("/")
+    if group == GRADED and game in ("", *rooms.ROOMS) and not Path(source).is_file():
+        from llm_games.benchmarks.run.graded_runs import graded_run
+
+        return graded_run([game] if game else rooms.ROOMS)
     if "\n" not in source:
         try:
             text, name = _named(source).read_text("utf-8"), source

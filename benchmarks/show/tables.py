@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llm_games.benchmarks.judge.beside_people import NOTE, brief_table, shown_beside
 from llm_games.benchmarks.judge.branch_outcomes import SeatOutcome
+from llm_games.benchmarks.judge.graded_answers import brief_grids
 from llm_games.benchmarks.judge.means import MeanCell, brief
 from llm_games.benchmarks.judge.paper import apart, lacking
 from llm_games.benchmarks.judge.references import overalls
@@ -75,7 +76,8 @@ def run_tables(
 ) -> Iterator[ResultTable]:
     """Yield scores or measures, then payoffs, or a paper's tables that have a title.
 
-    Last is what people did, where they have figures under a game's rules.
+    Last are answers to graded questions, and what people did, where they have figures under a
+    game's rules.
     """
     alike: dict[str, list[GameResult]] = {}  # one table for each thing that games are judged by
     for game in games:
@@ -86,6 +88,7 @@ def run_tables(
         yield from (grid for grid in paper_tables if grid.title)
     elif any(game.payoff_of for game in games):
         yield _payoffs(games)
+    yield from brief_grids([row for game in games for row in game.graded])
     beside = {game.label: rows for game in games if (rows := shown_beside(game.measures))}
     for number, (label, rows) in enumerate(beside.items(), start=1):
         yield brief_table(label, rows, NOTE if number == len(beside) else "")

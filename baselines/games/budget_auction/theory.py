@@ -145,3 +145,8 @@ def welfare(game: Any, steps: Steps) -> Parts:
     safe = ~(richer.reshape(*richer.shape, *(1,) * (values.ndim - 1)) & above).any(axis=1)
     ends = ((np.where(safe, values, out), end) for out, end in ((np.inf, np.min), (0, np.max)))
     return total, 0, best, *(end(safe_values, axis=0).sum(axis=-1) for safe_values, end in ends)
+
+
+def unasked(game: Any) -> tuple[str, ...]:
+    """Return the kinds of graded questions that players cannot answer: values are private."""
+    return ("equilibrium",)

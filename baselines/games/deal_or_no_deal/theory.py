@@ -209,3 +209,8 @@ def welfare(game: Any, steps: Steps) -> Parts:
     shape = steps["scenario"].shape[:-1]
     total = steps["payoffs"].sum(axis=(0, -1))
     return total, 0, np.reshape(best, shape), known.reshape(shape), known.reshape(shape)
+
+
+def unasked(game: Any) -> tuple[str, ...]:
+    """Return the kinds of graded questions that players cannot answer: best replies need values."""
+    return () if game.open_values else ("reply",)

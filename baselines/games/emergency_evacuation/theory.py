@@ -154,3 +154,8 @@ def welfare(game: Any, steps: Steps) -> Parts:
     best = [payoffs(game, matching(game.room, cells, game.max_rounds)).sum() for cells in starts]
     none = np.full(total.shape, np.nan)
     return total, np.zeros(total.shape), np.reshape(best, total.shape), none, none
+
+
+def unasked(game: Any) -> tuple[str, ...]:
+    """Return the kinds of graded questions that cannot be told: steps are letters of one's own."""
+    return ("payoff",)

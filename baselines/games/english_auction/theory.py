@@ -212,3 +212,8 @@ def field(game: Any, states: Sequence[Any], moves: Array) -> Callable[[Any], Per
         return np.where((floor <= upto) & (floor <= state.budget), floor, WITHDRAW)
 
     return bids
+
+
+def unasked(game: Any) -> tuple[str, ...]:
+    """Return the kinds of graded questions without an answer: replies count once an item closes."""
+    return ("reply",)

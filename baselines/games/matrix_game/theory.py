@@ -21,6 +21,7 @@ from llm_games.baselines.payoff_tables import check_table, pure_equilibria, regr
 from llm_games.baselines.regret import Claim, Measured, Parts, Steps, draws, flat
 from llm_games.games.matrix_game.matrix_payoffs import ExactPayoffs
 from llm_games.games.matrix_game.rules import MatrixGame
+from llm_games.noise import Noise
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
 Cell = tuple[int, ...]
@@ -202,3 +203,8 @@ def level_k(game: MatrixGame, level: int) -> tuple[Mixture, ...]:
         reply = values.index(max(values))
         best.append(tuple(Fraction(k == reply) for k in range(len(values))))
     return tuple(best if game.by_count is None else best * game.players)
+
+
+def drawn(noise: Noise) -> dict[str, Any]:
+    """Return drawn payoffs of three actions each, for graded questions."""
+    return {"payoffs": noise.integers(10, 100, (3, 3, 2)).tolist()}

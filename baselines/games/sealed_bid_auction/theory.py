@@ -179,3 +179,8 @@ def welfare(game: Any, steps: Steps) -> Parts:
     if game.price == "second":
         return total, worst, best, worst if game.bid_range == "unbounded" else best, best
     return total, worst, best, np.nan, np.nan
+
+
+def unasked(game: Any) -> tuple[str, ...]:
+    """Return the kinds of graded questions that players cannot answer: values are private."""
+    return ("equilibrium",)

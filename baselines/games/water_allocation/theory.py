@@ -394,3 +394,16 @@ def welfare(game: WaterAllocation, steps: Steps) -> Parts:
     """Return the survivors; the best is the planner's mean over the chance of supplies."""
     living = steps["alive"][..., -1] & ~steps["died"][..., -1]
     return living.sum(axis=0), 0, best_plan(relevant(game))[1], np.nan, np.nan
+
+
+def unasked(game: WaterAllocation) -> tuple[str, ...]:
+    """Return the kinds of graded questions without an answer: no equilibrium is known."""
+    return ("reply", "equilibrium")
+
+
+def outcome(
+    game: WaterAllocation,
+) -> tuple[str, float, float, Callable[[WaterAllocationState, int], float]]:
+    """Return what graded questions ask of an outcome: health, since a day pays nothing."""
+    asked = "What is your health after it"
+    return asked, -10 * game.hp_max, game.hp_max, lambda state, seat: float(state.hp[seat])

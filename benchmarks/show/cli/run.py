@@ -91,6 +91,10 @@ def run(
     memory: Annotated[
         str | None, value("N", "past decisions in the dialogue: full, none or a number")
     ] = None,
+    ask: Annotated[
+        list[str] | None,
+        value("KIND", "graded questions after each move: payoff, reply, ...; can be repeated"),
+    ] = None,
     scoring: common.Scoring = None,
     base_url: common.BaseUrl = None,
     max_wait: MaxWait = None,
@@ -134,7 +138,11 @@ def run(
     named = "episodes", "seed", "prompts", "reasoning", "persona", "scoring", "base_url", "max_wait"
     options = {name: context.params[name] for name in (*named, "part")} | costs(context)
     options |= {"memory": _number(memory), "temperature": _number(temperature)}
-    options |= {"params": values_of("--param", params), "talk": values_of("--talk", talk)}
+    options |= {
+        "ask": ask or None,
+        "params": values_of("--param", params),
+        "talk": values_of("--talk", talk),
+    }
     overrides = Overrides.of(seats=seat, games=game, **options)
     settings = {**overrides.settings, **values_of("--set", assigned, overrides.settings)}
     plan = plan_of(source, replace(overrides, settings=settings))

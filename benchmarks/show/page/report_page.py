@@ -20,7 +20,7 @@ from markupsafe import Markup
 from llm_games.baselines.players import handed
 from llm_games.baselines.regret import caveats, claimed
 from llm_games.baselines.seat_rotation import uneven
-from llm_games.benchmarks.judge import talk_measures, type_tables
+from llm_games.benchmarks.judge import graded_answers, talk_measures, type_tables
 from llm_games.benchmarks.judge.branch_outcomes import branch_outcomes
 from llm_games.benchmarks.judge.compare import Comparisons, compare
 from llm_games.benchmarks.judge.means import MeanCell
@@ -343,6 +343,7 @@ class RunPart:
         make = {type_tables.TITLE: partial(type_tables.section, measured)}
         make["Talk"] = partial(talk_measures.section, self.run, twins)
         make["Reliability"] = partial(_reliability, self.run)
+        make[graded_answers.TITLE] = partial(graded_answers.sections, self.run.games)
         make[people_figures.TITLE] = partial(people_figures.sections, self.run, self.long)
         sections = (page.part(title, make[title], partial(_unmade, title)) for title in make)
         for k, section in enumerate(chain.from_iterable(sections)):

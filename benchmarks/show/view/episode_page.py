@@ -210,7 +210,7 @@ def _row(replayed: ReplayedEpisode, turn: TalkRound) -> MoveLine:
             decision=replayed.decisions[step, seat],
             move=words(turn.questions.get(seat), move),
             regret=replayed.regret_of(step, seat),
-            again=sum(a.kind == "move" and a.outcome != "tool" for a in attempts[:-1]),
+            again=max(sum(a.kind == "move" and a.outcome != "tool" for a in attempts) - 1, 0),
             thinking=any(attempt.thoughts for attempt in attempts),
             word=_word(turn.questions.get(seat), announced[seat], kept_by[seat])
             if seat in announced
