@@ -33,7 +33,6 @@ FORMS = {
 SIGNS = {"And": "and", "Or": "or", "Add": "+", "Sub": "-", "Mul": "*", "Mod": "%"}
 FORMS |= {kind: f"({{}} {sign} {{}})" for kind, sign in SIGNS.items()}
 FILTERS: dict[str, Callable[..., Any]] = {
-    "length": len,
     "items": lambda values: values.items(),
     "join": lambda values, between="": between.join(map(str, values)),
 }

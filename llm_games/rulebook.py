@@ -593,6 +593,9 @@ class Rulebook(ABC):
             outcome.broke = broke & ~state.over
         return next_state, outcome
 
+    # -- how one seat's action looks outside ---------------------------------------------------
+
+    @cached_property
     def same_limits(self) -> bool:
         """`legal` is `bounds` for every seat at all times."""
         kind = type(self)

@@ -55,6 +55,7 @@ class Sight:
 
     def __init__(self, game: Rulebook, state: Any, who: Who = NOBODY) -> None:
         self.game, self.state, self.who = game, state, who
+        self._questions: dict[int, Question | None] = {}
 
     def __reduce__(self) -> tuple[type[Sight], tuple[Rulebook, Any, Who]]:
         return Sight, (self.game, self.state, self.who)
@@ -96,8 +97,11 @@ class Sight:
         return [seat for seat, asked in enumerate(truths) if asked]
 
     def question(self, seat: int) -> Question | None:
-        """Return what a seat of one table is asked, or None."""
-        return self.game.asks(self.state, seat) if seat in self.asked else None
+        """Return what a seat of one table is asked, or None; made once."""
+        if seat not in self._questions:
+            asked = seat in self.asked
+            self._questions[seat] = self.game.asks(self.state, seat) if asked else None
+        return self._questions[seat]
 
     def fact(self, index: int) -> Array:
         """Return the values of one fact of `Rulebook.facts`, or, after them, of `recalled`."""
