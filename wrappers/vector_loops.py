@@ -25,8 +25,7 @@ from llm_games.errors import BadParameter
 from llm_games.files import cache_folder, write_whole
 from llm_games.noise import Noise, counted
 from llm_games.rulebook import Array, PerTable
-from llm_games.tracing.code import C, Code
-from llm_games.tracing.graph import Call, Untraceable, changes, inputs, lifted, standing_in
+from llm_games.tracing.graph import C, Code, Untraceable, changes, inputs, lifted, standing_in
 from llm_games.view import Sight
 from llm_games.wrappers.single_agent import LONGEST_WAIT
 
@@ -110,11 +109,12 @@ class TableLoop:
         look, play, show = (Code(arrays, C, self.tables) for arrays in groups)
         self.draws = any("keys" in part.args[0] for part in play.uses if part.op == "input")
         fields = {f"s_{n}": a for n, a in vars(self.state).items()}
-        self.calls = dict[str, Any]()
-        for name, table in self.tables.items():
-            if isinstance(table, Call):
-                slots = np.zeros((env.num_envs, table.width), np.int64)
-                self.tables[name], self.calls[name] = slots, (table.of, slots)
+        calls = [part.args for part in play.uses if part.op == "called"]
+        slots = {
+            play.named(of): np.zeros((env.num_envs, 1 + len(row)), np.int64) for of, *row in calls
+        }
+        self.calls = [(self.tables[name], row) for name, row in slots.items()]
+        self.tables |= slots
         arrays = self._parts(env, env._moved) | fields | self.tables
         (reward,), (finished,), (broke,), (action,), turns, *rows = map(play.texts, outputs)
         (waits,), texts = look.texts(turn[seat]), {n: show.texts(row) for n, row in shown.items()}
@@ -126,7 +126,7 @@ class TableLoop:
             f"if ({waits} > moved[t] || finished[t] || s_round[t] >= last) break; }}",
             f"if (step == {LONGEST_WAIT}) return 1;", *play.lines,
             "if (asks) { asks = 0; again = 2; break; }",
-            *(f"{name}[t * {slots.shape[1]}] = 0;" for name, (_, slots) in self.calls.items()),
+            *(f"{name}[t * {table.shape[1]}] = 0;" for name, table in slots.items()),
             *(f"s_{name}[{k} * M + t] = {text};"
               for name, row in zip(changed, rows, strict=True) for k, text in enumerate(row)),
             f"reward[t] += {reward}; payoff[t] += {reward}; finished[t] = {finished}; steps[t]++;",
@@ -164,7 +164,7 @@ class TableLoop:
         given = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
         last = env.game.begun + (env.max_cycles or 2**62)
         while (again := self._play(*map(ctypes.c_int64, (n, n + PAD, last)), given)) == 2:
-            for function, slots in self.calls.values():
+            for function, slots in self.calls:
                 asked = slots[:, 0] == 1
                 slots[asked, -1] = function(slots[asked, 1:-1])
                 slots[asked, 0] = 2

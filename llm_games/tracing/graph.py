@@ -8,10 +8,12 @@ moved: they are rounded where they are packed.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial, partialmethod, reduce
 from itertools import accumulate, count
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -23,17 +25,46 @@ OF_TRUTHS = {"multiply": "bitwise_and", "logical_and": "bitwise_and", "logical_n
 OF_TRUTHS |= {"add": "bitwise_or", "logical_or": "bitwise_or"}
 SUMMED = 8  # so many floats in a row are summed by NumPy in another order than one after another
 MOST_NODES = 20_000
+LONG = 200  # letters of an expression that is not parted
+PYTHON, C = 0, 1
+FORMS = r"""
+=           {name} = {text}                   const {T} {name} = {text};
+input       {0}
+const       {0}                               ({T}){0}
+load        s_{1}[{0}]                        ({T})s_{1}[within({0}, {2}) * M + t]
+look        {1}[{0}]                          ({T}){1}[within({0}, {2})]
+pick        ({row},)[{0}]                     ((const {T}[]){{{row}}})[within({0}, {n})]
+called      {0}({row})                        ask({0}, t, {n}, (int64_t[]){{{row}}}, &asks)
+where       {1} if {0} else {2}               {0} ? {1} : {2}
+castb       {0} != 0
+castbi      1 if {0} else 0                   ({T}){0}
+castbf      1.0 if {0} else 0.0               ({T}){0}
+castfi      int({0})                          ({T}){0}
+castui      {0} - ({0} >> 63 << 64)           ({T}){0}
+castiu      {0} & 0xFFFFFFFFFFFFFFFF          ({T}){0}
+castf       {0} + 0.0                         ({T}){0}
+addu        {0} + {1} & 0xFFFFFFFFFFFFFFFF    {0} + {1}
+multiplyu   {0} * {1} & 0xFFFFFFFFFFFFFFFF    {0} * {1}
+floor_dividei  {0} // {1}                     over({0}, {1})
+remainderi  {0} % {1}                         rest({0}, {1})
+bitwise_andb  {0} and {1}                     {0} & {1}
+bitwise_orb   {0} or {1}                      {0} | {1}
+invertb     not {0}                           !{0}
+negative    -{0}
+floori      {0}
+"""
+"""Operations in Python and in C: of kinds that are taken and made, of a kind made, or of any."""
+SIGNS = "add + subtract - multiply * divide / left_shift << right_shift >> bitwise_xor ^ "
+SIGNS += "less < less_equal <= greater > greater_equal >= equal == not_equal != "
+SIGNS += "bitwise_and & bitwise_or |"
+LINES = [re.split(r"  +", line) for line in FORMS.strip().split("\n")]
+LINES += [[f"{name}f", f"{name}({{0}})"] for name in ("floor", "ceil", "rint", "sqrt")]
+LINES += [[name, f"{{0}} {sign} {{1}}"] for name, sign in re.findall(r"(\S+) (\S+)", SIGNS)]
+IN = [{name: forms[way % len(forms)] for name, *forms in LINES} for way in (PYTHON, C)]
 
 
 class Untraceable(TypeError):
     """What was done with a stand-in cannot be written out as plain code."""
-
-
-class Call(NamedTuple):
-    """A function that is called outside, once for all tables, and how many numbers that takes."""
-
-    of: Callable[[Any], Any]
-    width: int
 
 
 class Node:
@@ -112,10 +143,67 @@ def pick(index: Node, entries: Any) -> Node:
     return Node("pick", first.kind, index, *entries)
 
 
+class Text(str):
+    """Code that stands in lists as it is."""
+
+    __repr__ = str.__str__
+
+
+class Code:
+    """Lines that work out arrays of nodes; what is used once stands where it is used.
+
+    `uses` counts how often each node is used, `tables` are constants: c0, c1, ..., which several
+    parts of one program share.
+    """
+
+    def __init__(
+        self, arrays: Sequence[Any], language: int, tables: dict[str, Any] | None = None
+    ) -> None:
+        self.lines, self._texts = list[str](), dict[Node, Text]()
+        self.tables = dict[str, Any]() if tables is None else tables
+        self.uses = Counter(node for array in arrays for node in np.asarray(array).ravel())
+        todo, forms = [*self.uses], IN[language]
+        while todo:
+            parts = [arg for arg in todo.pop().args if isinstance(arg, Node)]
+            todo += {*parts} - self.uses.keys()
+            self.uses.update(parts)
+        for part in sorted(self.uses, key=lambda part: part.number):
+            op, kind, args = part.op, part.kind, [*map(self.named, part.args)]
+            kinds = "".join(arg.kind for arg in part.args if isinstance(arg, Node))
+            form = forms.get(op + kinds + kind) or forms.get(op + kind) or forms.get(op)
+            if form is None:
+                raise Untraceable(f"np.{op} is not traced")
+            names = {"T": f"{WIDE[kind].__name__}_t", "n": len(args) - 1}
+            text = f"({form.format(*args, row=', '.join(map(str, args[1:])), **names)})"
+            if (self.uses[part] > 1 or len(text) > LONG) and op not in ("const", "input"):
+                name = f"t{len(self.lines)}"
+                self.lines.append(forms["="].format(name=name, text=text, **names))
+                text = name
+            self._texts[part] = Text(text)
+
+    def named(self, arg: Any) -> Any:
+        if isinstance(arg, Node):
+            return self._texts[arg]
+        if not isinstance(arg, np.ndarray | partial):
+            return arg
+        name = next((n for n, table in self.tables.items() if table is arg), f"c{len(self.tables)}")
+        self.tables[name] = arg
+        return name
+
+    def texts(self, array: Any) -> Any:
+        """Return the text of each node of an array, in lists."""
+        return np.asarray(np.frompyfunc(self._texts.get, 1, 1)(np.asarray(array)), object).tolist()
+
+
 def stand_in(cells: Any, dtype: Any) -> TracedArray:
     array = np.asarray(cells, object).view(TracedArray)
     array.dtype = np.dtype(dtype)
     return array
+
+
+def each(make: Callable[..., Node], dtype: Any, *arrays: Any) -> TracedArray:
+    """Return what is made of the entries of arrays that broadcast."""
+    return stand_in(np.frompyfunc(make, len(arrays), 1)(*map(np.asarray, arrays)), dtype)
 
 
 def lifted(array: Any) -> TracedArray:
@@ -125,39 +213,37 @@ def lifted(array: Any) -> TracedArray:
     array = np.asarray(array)
     if array.size >= MOST_NODES:
         raise Untraceable(f"a constant of {array.shape} is used as a whole")
-    return stand_in(np.frompyfunc(partial(const, dtype=array.dtype), 1, 1)(array), array.dtype)
+    return each(partial(const, dtype=array.dtype), array.dtype, array)
 
 
-def inputs(texts: Sequence[str], dtype: Any) -> TracedArray:
-    return stand_in([Node("input", np.dtype(dtype).kind, text) for text in texts], dtype)
+def cast(array: Any, dtype: Any, **_: Any) -> TracedArray:
+    return each(partial(made, "cast", np.dtype(dtype).kind), dtype, lifted(array))
 
 
 def standing_in(state: Any) -> Any:
     """Return a state of stand-ins; a number is known by its field, and its place in that."""
     fields = dict[str, Any]()
     for name, array in vars(state).items():
-        size, kind = array.size, array.dtype.kind
-        nodes = [Node("load", kind, const(k), name, size) for k in range(size)]
+        nodes = [
+            Node("load", array.dtype.kind, const(k), name, array.size) for k in range(array.size)
+        ]
         fields[name] = stand_in(nodes, array.dtype).reshape(array.shape)
     return state.replace(**fields)
+
+
+def inputs(texts: Sequence[str], dtype: Any) -> TracedArray:
+    return stand_in([Node("input", np.dtype(dtype).kind, text) for text in texts], dtype)
 
 
 def changes(before: Any, after: Any) -> dict[str, TracedArray]:
     """Return the nodes of each field that is another in the state after, in a row."""
     changed = dict[str, TracedArray]()
     for name, old in vars(before).items():
-        new = lifted(vars(after)[name])
-        if new.dtype != old.dtype or new.shape != old.shape:
-            raise Untraceable(f"{name} of a state changes its kind or shape")
-        if new is not old:
+        if (new := lifted(vars(after)[name])) is not old:
             changed[name] = new.reshape(-1)
+            if new.dtype != old.dtype or new.shape != old.shape:
+                raise Untraceable(f"{name} of a state changes its kind or shape")
     return changed
-
-
-def cells_as(array: Any, dtype: Any) -> Any:
-    """Return the nodes of an array as numbers of a type; NumPy knows them as objects."""
-    cells = np.asarray(lifted(array))
-    return np.frompyfunc(partial(made, "cast", np.dtype(dtype).kind), 1, 1)(cells)
 
 
 def _type(array: Any) -> Any:
@@ -168,9 +254,8 @@ def _type(array: Any) -> Any:
 
 def _where(condition: Any, yes: Any, no: Any) -> TracedArray:
     dtype = np.result_type(*(a if type(a) in (int, float) else _type(a) for a in (yes, no)))
-    choose = np.frompyfunc(partial(made, "where", dtype.kind), 3, 1)
-    arms = (cells_as(arm, dtype) for arm in (yes, no))
-    return stand_in(choose(cells_as(condition, bool), *arms), dtype)
+    arms = (cast(arm, dtype) for arm in (yes, no))
+    return each(partial(made, "where", dtype.kind), dtype, cast(condition, bool), *arms)
 
 
 def _parts(array: Any, axis: int | None) -> list[TracedArray]:
@@ -237,7 +322,7 @@ def _take(values: Any, index: Any, axis: int | None = None, **_: Any) -> TracedA
 
 def _joined(join: Any, arrays: Any, axis: int = 0) -> TracedArray:
     dtype = np.result_type(*map(_type, arrays))
-    return stand_in(join([cells_as(array, dtype) for array in arrays], axis), dtype)
+    return stand_in(join([np.asarray(cast(array, dtype)) for array in arrays], axis), dtype)
 
 
 def _empty(like: Any, dtype: Any = None, shape: Any = None) -> TracedArray:
@@ -249,6 +334,8 @@ class TracedArray(StandIn, np.ndarray[Any, Any]):
     """A stand-in for an array: its nodes, and the type of the numbers that they stand for."""
 
     dtype: Any = None
+    astype: Any = cast
+    view: Any = cast  # of 64 bits
     take: Any = _take
     argmax: Any = partialmethod(_place, np.greater)
     argmin: Any = partialmethod(_place, np.less)
@@ -262,21 +349,16 @@ class TracedArray(StandIn, np.ndarray[Any, Any]):
         return stand_in(super().__getitem__(index), self.dtype)
 
     def __setitem__(self, index: Any, values: Any) -> None:
-        super().__setitem__(index, cells_as(values, self.dtype))
-
-    def astype(self, dtype: Any, **_: Any) -> Any:
-        return stand_in(cells_as(self, dtype), dtype)
-
-    view = astype  # of 64 bits
+        super().__setitem__(index, np.asarray(cast(values, self.dtype))[()])
 
     def into(self, values: Any, axis: int = 0) -> TracedArray:
         return _take(values, self, axis)
 
     def called(self, function: Any, where: Any) -> TracedArray:
         """Return a function's answers to these rows of integers, see `llm_games.arrays`."""
-        rows = zip(cells_as(where, np.int64).ravel(), cells_as(self, np.int64), strict=True)
-        calls = [Node("called", "i", Call(function, len(row) + 2), a, *row) for a, row in rows]
-        return stand_in(calls, np.int64).reshape(where.shape)
+        rows = np.concatenate([where[..., None], self], axis=-1).tolist()
+        calls = [Node("called", "i", partial(function), *row) for row in rows]
+        return stand_in(calls, np.int64)
 
     def put(self, index: Any, values: Any) -> None:  # type: ignore[override]
         """Set the entries at integers, counted from the first; each is there once."""
@@ -296,9 +378,8 @@ class TracedArray(StandIn, np.ndarray[Any, Any]):
             types = (np.dtype(bool),) * len(types)
         if types[-1].kind != "b" and types[-1].itemsize < 8 and name != "multiply":
             raise Untraceable(f"np.{name} of {types[-1]} is not traced")
-        parts = [cells_as(a, dtype) for a, dtype in zip(inputs, types[:-1], strict=True)]
-        of = np.frompyfunc(partial(made, name, types[-1].kind), len(parts), 1)
-        return stand_in(of(*parts), types[-1])
+        parts = map(cast, inputs, types)
+        return each(partial(made, name, types[-1].kind), types[-1], *parts)
 
     def __array_function__(self, function: Any, types: Any, given: Any, named: Any) -> Any:
         if of := FUNCTIONS.get(function.__name__):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from operator import itemgetter
 from struct import Struct
 from typing import Any
@@ -18,8 +18,7 @@ import numpy as np
 from llm_games.arrays import Array, Later
 from llm_games.facts import LARGEST
 from llm_games.questions import MISSING
-from llm_games.tracing.code import PYTHON, Code
-from llm_games.tracing.graph import changes, inputs, lifted, standing_in
+from llm_games.tracing.graph import PYTHON, Code, changes, inputs, lifted, standing_in
 
 MOST_PLAYERS = 64
 INT64 = np.dtype(np.int64)
@@ -36,9 +35,7 @@ class PlayedRecord(Later):
     """The record of a step, worked out at its first look-up."""
 
     def __init__(self, rules: ScalarRules, *due: list[Any]) -> None:
-        self._rules, self._due = rules, due
-
-    _of: Any = property(lambda record: record._rules.recorded)
+        self._rules, self._due, self._of = rules, due, rules.recorded
 
     @cached_property
     def _parts(self) -> dict[str, Any]:
@@ -58,50 +55,58 @@ class ScalarRules:
     """
 
     def __init__(self, game: Any, state: Any) -> None:
-        self.game, self.kind, fields = game, type(state), vars(state)
-        self.forms = {name: (array.dtype, array.shape) for name, array in fields.items()}
+        self.game, self.kind, fields = (
+            game,
+            type(state),
+            {name: f"s_{name}" for name in vars(state)},
+        )
+        self.forms = {name: (array.dtype, array.shape) for name, array in vars(state).items()}
         self.slots = {name: k for k, name in enumerate(fields)}
         before, moves = standing_in(state), inputs([f"a{k}" for k in range(game.players)], INT64)
         after, outcome = game.settle(before.replace(over=np.False_, void=np.False_), moves)
-        changed, seen = changes(before, after), lifted(game.observe(before))
+        changed, paid = changes(before, after), (outcome.rewards, outcome.finished, outcome.broke)
         self.stays = [name for name in fields if name not in changed]
         parts = {name: lifted(part) for name, part in outcome.record.items()}
         self.recorded = {name: (part.dtype, part.shape) for name, part in parts.items()}
-        self._shapes, self._nobody = (seen.shape, seen.shape[:1]), bytes(game.players)
+        self._shape, self._nobody = (game.players,), bytes(game.players)
 
         def stepped(texts: list[Any]) -> str:
-            rows = dict(zip(changed, texts[3:], strict=True))
-            numbers = [str(rows.get(name, f"s_{name}")) for name in fields]
-            flags = (
-                f"bytes({row}) if {' or '.join(dict.fromkeys(row))} else b''" for row in texts[1:3]
-            )
-            return f"{packed(texts)}, [{', '.join(numbers)}, arrays], {', '.join(flags)}"
+            paid, finished, broke, *rows = texts
+            numbers = fields | dict(zip(changed, rows, strict=True))
+            listed = ", ".join(map(str, numbers.values()))
+            return f"{paid}, [{listed}, arrays], {flags(finished)}, {flags(broke)}"
 
-        outputs = outcome.rewards, outcome.finished, outcome.broke, *changed.values()
-        pay, show = (Struct(form).pack_into for form in (f"{game.players}d", f"{seen.size}f"))
-        self._step = self._compile("s, a, into", stepped, outputs, pay)
+        self._step = self._compile("s, a", stepped, [*paid, *changed.values()], packs=True)
         self.played = self._compile("s, a", itemgetter(0), [parts["actions"]])
         self.record = self._compile("s, a", str, parts.values())
-        self._observe = self._compile("s, into", packed, [seen.reshape(-1)], show)
+        self.observe = self._reader(itemgetter(0), [game.observe(before)], packs=True)
         self.facts = self._reader(str, [fact.of(before) for fact in game.facts])
         self.asked = self._reader(itemgetter(0), [game.asked(before)])
 
     def _compile(
-        self, given: str, write: Callable[[Any], Any], arrays: Any, pack: Any = None
+        self, given: str, write: Callable[[Any], Any], arrays: Any, packs: bool = False
     ) -> Any:
-        """Return a function that returns what is to `write` of the arrays' texts."""
+        """Return a function that returns what is to `write` of the arrays' texts.
+
+        If it `packs`, the first of them is an array of NumPy, not a list.
+        """
         code = Code(arrays := [*map(lifted, arrays)], PYTHON)
         lines = [f"{', '.join(f's_{name}' for name in self.slots)}, arrays = s"]
-        if "a" in given.split(", "):
+        if given == "s, a":
             lines.append(f"{', '.join(f'a{k}' for k in range(self.game.players))}, = a")
-        lines += [*code.lines, f"return {write([*map(code.texts, arrays)])}"]
+        lines, texts = lines + code.lines, [*map(code.texts, arrays)]
         names = NAMES | {name: table.ravel().tolist() for name, table in code.tables.items()}
-        source = "\n    ".join([f"def play({given}):", *lines])
-        exec(compile(source, f"<{self.game.name}>", "exec"), names := names | {"pack": pack})
+        if packs:
+            first, flat = arrays[0], ", ".join(code.texts(arrays[0].reshape(-1)))
+            names["new"] = partial(np.empty, first.shape, first.dtype)
+            names["pack"] = Struct(f"{first.size}{first.dtype.char}").pack_into
+            lines, texts[0] = [*lines, "made = new()", f"pack(made, 0, {flat})"], "made"
+        source = "\n    ".join([f"def play({given}):", *lines, f"return {write(texts)}"])
+        exec(compile(source, f"<{self.game.name}>", "exec"), names)
         return names["play"]
 
-    def _reader(self, write: Callable[[Any], Any], arrays: Any) -> Callable[[Any], Any]:
-        read = self._compile("s", write, arrays)
+    def _reader(self, *way: Any, **packs: bool) -> Callable[[Any], Any]:
+        read = self._compile("s", *way, **packs)
         return lambda state: (numbers := self.numbers_of(state)) and read(numbers)
 
     def numbers_of(self, state: Any) -> Any:
@@ -127,13 +132,12 @@ class ScalarRules:
 
         None where NumPy's rules have to play: of a table that is over, or answers beyond doubles.
         """
-        fits = actions.dtype is INT64 and actions.shape == self._shapes[1]
+        fits = actions.dtype is INT64 and actions.shape == self._shape
         numbers = self.numbers_of(state) if fits else None
         if numbers is None or numbers[self.slots["over"]][0]:
             return None
-        moves, paid = actions.tolist(), np.empty(self._shapes[1])
         try:
-            _, next_numbers, finished, broke = self._step(numbers, moves, paid)
+            paid, next_numbers, finished, broke = self._step(numbers, moves := actions.tolist())
         except WAYS_OUT:
             return None
         # What breaks no rule is not large.
@@ -145,16 +149,9 @@ class ScalarRules:
         record, nobody = PlayedRecord(self, numbers, moves), self._nobody
         return next_state, paid, _truths(finished or nobody), record, _truths(broke or nobody)
 
-    def observe(self, state: Any) -> Array | None:
-        if (numbers := self.numbers_of(state)) is None:
-            return None
-        seen = np.empty(self._shapes[0], np.float32)
-        self._observe(numbers, seen)
-        return seen
 
-
-def packed(texts: list[Any]) -> str:
-    return f"pack(into, 0, {', '.join(texts[0])})"
+def flags(truths: Any) -> str:
+    return f"bytes({truths}) if {' or '.join(dict.fromkeys(truths))} else b''"
 
 
 def _array(numbers: list[Any], dtype: Any, shape: tuple[int, ...]) -> Any:
