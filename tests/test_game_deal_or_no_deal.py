@@ -77,10 +77,12 @@ def test_the_law():
         assert ((counts * values).sum(axis=1) == 10).all()
     assert ((one > 0) | (two > 0)).all()
     assert ((one > 0) & (two > 0)).any(axis=1).all()
-    means = theory.law_means(3)
-    assert means.best_joint == F(26578, 1765)
-    assert float(means.max_min) == pytest.approx(6.576, abs=5e-4)
-    assert float(means.equal_points) == pytest.approx(0.1915, abs=5e-5)
+    scores = [theory.divisions_of(tuple(map(tuple, rows))).scores for rows in table.tolist()]
+    joint, least = [s.sum(axis=0) for s in scores], [s.min(axis=0).max() for s in scores]
+    assert F(sum(int(j.max()) for j in joint), len(table)) == F(26578, 1765)
+    assert np.mean(least) == pytest.approx(6.576, abs=5e-4)
+    equal = [(s[0] == s[1])[j == j.max()].any() for s, j in zip(scores, joint, strict=True)]
+    assert np.mean(equal) == pytest.approx(0.1915, abs=5e-5)
     for scenario in table[::500].tolist():
         found = theory.divisions_of(tuple(map(tuple, scenario)))
         assert found.scores.shape[1] <= 36

@@ -41,16 +41,12 @@ def threshold(share: Fraction, view: View, noise: Noise) -> Array:
 
 
 def selfish_responder(view: View, noise: Noise) -> Array:
-    offer = rational(view, noise)
-    return follow(view, offer, 1)
+    return follow(view, rational(view, noise), 1)
 
 
 def best_to_people(view: View, noise: Noise) -> Array:
-    return np.where(
-        (whole(view, "standing") < 0) & (view.number("proposes") == 1),
-        theory.best_to_people(view.game.pie),
-        rational(view, noise),
-    )
+    offers = (whole(view, "standing") < 0) & (view.number("proposes") == 1)
+    return np.where(offers, theory.best_to_people(view.game.pie), rational(view, noise))
 
 
 def people(view: View, noise: Noise) -> Array:

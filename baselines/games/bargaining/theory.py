@@ -51,15 +51,12 @@ def solution(game: Any, opener: int = 0, ties: str = "accept") -> tuple[Period, 
             left = tuple(w * a for w, a in zip(worth, game.outside, strict=True))
             if left[other] > rejected[other]:
                 refused, refusal = left, LEAVE
-        price = refused[other] / worth[other]
-        least = ceil(price) if ties == "accept" else floor(price) + 1
-        if not game.veto:
-            least = 0
-        mine = worth[proposer] * (game.pie - least)
+        price = refused[other] / worth[other] if game.veto else Fraction(0)
+        least = floor(price) + 1 if game.veto and ties == "reject" else ceil(price)
+        mine, theirs = worth[proposer] * (game.pie - least), worth[other] * least
         agreed = least == 0 or (least <= game.pie and mine >= refused[proposer])
-        shares = {proposer: mine, other: worth[other] * least}
-        payoffs = (shares[0], shares[1]) if agreed else refused
-        offer = least if agreed else 0
+        shares = (mine, theirs) if other else (theirs, mine)
+        offer, payoffs = (least, shares) if agreed else (0, refused)
         periods.append(Period(offer, least, refusal, worth, rejected, refused, payoffs))
     return tuple(reversed(periods))
 
@@ -104,19 +101,18 @@ def deviation(game: Any, record: Steps) -> Measured:
     def of_seat(field: str, seat: Array) -> Array:
         return table(game, field)[opener, period, seat]
 
-    mine = (game.pie - offer) * of_seat("worth", proposer)
-    accepted = offer * of_seat("worth", other)
+    least, rejected = table(game, "least")[opener, period], of_seat("rejected", other)
     if game.at_once:
-        first, second = record["actions"]
-        named: Array = np.where(proposer == 0, second, first)
-        far = (far + np.abs(named - table(game, "least")[opener, period]) / game.pie) / 2
-        without = of_seat("rejected", proposer), of_seat("rejected", other)
+        named: Array = np.where(proposer == 0, *record["actions"][::-1])
+        far = (far + np.abs(named - least) / game.pie) / 2
+        without = of_seat("rejected", proposer), rejected
         of_offer, of_answer = _regrets_at_once(game.pie, offer, named, without)
     else:
-        least, answering = table(game, "least")[opener, period], record["answering"]
+        answering, accepted = record["answering"], offer * of_seat("worth", other)
+        mine = (game.pie - offer) * of_seat("worth", proposer)
         got = np.where(offer >= least, mine, of_seat("refused", proposer))
         outside = np.array(game.outside or (-np.inf, -np.inf))[other] * of_seat("worth", other)
-        options = np.stack(np.broadcast_arrays(of_seat("rejected", other), accepted, outside))
+        options = np.stack(np.broadcast_arrays(rejected, accepted, outside))
         answer = np.clip(record["answer"], REJECT, LEAVE)[None]
         lost = options.max(axis=0) - np.take_along_axis(options, answer, axis=0)[0]
         of_offer = np.where(answering, 0.0, of_seat("payoffs", proposer) - got)
@@ -153,13 +149,10 @@ def welfare(game: Any, steps: Steps) -> Parts:
     """Return the sum of payoffs; the equilibria are the subgame-perfect ones."""
     total = steps["payoffs"].sum(axis=(0, -1))
     worth = table(game, "worth")[0]
-    ends = [game.pie * worth]
-    if game.veto:
-        ends.append(np.array([sum(game.breakdown)], float))
+    ends = [game.pie * worth, *([np.array([sum(game.breakdown)], float)] if game.veto else [])]
     if game.outside is not None:
         ends.append((worth * game.outside).sum(axis=1))
-    known = [table(game, "payoffs", ties)[:, 0].sum(axis=1) for ties in TIES]
     opener = (steps["proposer"][..., 0] + steps["period"][..., 0] - 1) % 2
-    lowest, highest = np.min(known, axis=0)[opener], np.max(known, axis=0)[opener]
+    totals = [table(game, "payoffs", ties)[:, 0].sum(axis=1)[opener] for ties in TIES]
     worst, best = (end([end(part) for part in ends]) for end in (np.min, np.max))
-    return total, worst, best, lowest, highest
+    return total, worst, best, np.min(totals, axis=0), np.max(totals, axis=0)

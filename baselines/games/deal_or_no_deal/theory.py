@@ -1,7 +1,7 @@
 """Theory of deal or no deal: all divisions of a scenario, what its law brings, and perfect offers.
 
 A scenario is three rows: counts, and the values of both seats. Perfect play is backward induction
-where all values and the number of moves are known: of equal own payoffs the better one for the
+where both know all values and the number of moves: of equal own payoffs the better one for the
 other is offered, who accepts where it is indifferent. With private values no equilibrium is
 claimed.
 """
@@ -48,31 +48,10 @@ def divisions_of(scenario: Scenario) -> Divisions:
     return Divisions(code_of(taken), taken, scores)
 
 
-class LawMeans(NamedTuple):
-    """Means over all scenarios that can be drawn, exactly."""
-
-    best_joint: Fraction
-    max_min: Fraction
-    equal_points: Fraction  # how often the best joint score can be had with equal points
-
-
-@lru_cache(maxsize=4)
-def law_means(kinds: int) -> LawMeans:
-    joint, least, equal = 0, 0, 0
-    for scenario in law(kinds).tolist():
-        one, two = divisions_of(tuple(map(tuple, scenario))).scores
-        best = int((one + two).max())
-        joint, least = joint + best, least + int(np.minimum(one, two).max())
-        equal += bool(((one + two == best) & (one == two)).any())
-    count = len(law(kinds))
-    return LawMeans(Fraction(joint, count), Fraction(least, count), Fraction(equal, count))
-
-
 class PerfectMove(NamedTuple):
-    """Perfect play of a move: the division that its maker offers, and what both then get.
+    """Perfect play of a move: what its maker takes, and what it and the other then get.
 
-    `codes` are what the maker takes; `payoffs` are the maker's and the other's if nothing was
-    accepted before, by division in `offers`.
+    `offers` are these payoffs by division, if nothing was accepted before.
     """
 
     code: int
@@ -84,21 +63,20 @@ class PerfectMove(NamedTuple):
 def perfect(
     scenario: Scenario, first: int, moves: int, discount: Fraction
 ) -> tuple[PerfectMove, ...]:
-    """Return perfect play of each move where all values are known."""
-    found: list[PerfectMove] = []
+    """Return perfect play of each move where both know all values."""
+    plays, counts, values = list[PerfectMove](), scenario[0], scenario[1:]
     later = (Fraction(0), Fraction(0))  # of the next maker and the other
     for number in range(moves, 0, -1):
         maker = (first + number - 1) % 2
-        counts, *values = scenario
-        own = divisions_of((counts, values[maker], values[1 - maker]))
+        ways = divisions_of((counts, values[maker], values[1 - maker]))
         factor, offers = discount ** max(0, number - 1), []
-        for mine, theirs in own.scores.T.tolist():
+        for mine, theirs in ways.scores.T.tolist():
             accepted = number < moves and theirs * factor >= later[0]
             offers.append((mine * factor, theirs * factor) if accepted else later[::-1])
         best = max(range(len(offers)), key=lambda i: (offers[i], -i))
         later = offers[best]
-        found.append(PerfectMove(int(own.codes[best]), later, tuple(offers)))
-    return tuple(reversed(found))
+        plays.append(PerfectMove(int(ways.codes[best]), later, tuple(offers)))
+    return tuple(reversed(plays))
 
 
 def rows_of(game: Any, index: int) -> Scenario:
@@ -141,19 +119,15 @@ def deviation(game: Any, record: Steps) -> Measured:
     where chance ends the game. The distance, where all values are open: 1 if a move loses anything.
     """
     actions = record["actions"]
-    regret = np.zeros(actions.shape)
-    for place in np.ndindex(actions.shape[1:]):
-        at = (slice(None), *place)
-        index, number = int(record["scenario"][place]), int(record["move"][place])
+    regret = np.full(actions.shape, np.nan if game.open_end else 0.0)
+    for place in [] if game.open_end else np.ndindex(actions.shape[1:]):
+        here = (slice(None), *place)
+        index, number, standing = (int(record[n][place]) for n in ("scenario", "move", "standing"))
         if game.at_once:
-            regret[at] = _claims_regret(rows_of(game, index), actions[at])
-        elif game.open_end or number > game.moves:
-            regret[at] = np.nan if game.open_end else 0.0
-        else:
-            mover = (game.first + number - 1) % 2
-            regret[(mover, *place)] = _offer_regret(
-                game, index, number, int(actions[(mover, *place)]), int(record["standing"][place])
-            )
+            regret[here] = _claims_regret(rows_of(game, index), actions[here])
+        elif number <= game.moves:
+            mover = (game.first + number - 1) % 2, *place
+            regret[mover] = _offer_regret(game, index, number, int(actions[mover]), standing)
     far = np.where(game.open_values, (regret > 0).any(axis=0), np.nan)
     return regret, np.where(np.isnan(regret).any(axis=0), np.nan, far)
 
@@ -162,24 +136,19 @@ def _claims_regret(scenario: Scenario, claims: Array) -> Array:
     counts, *values = (np.array(row, np.int64) for row in scenario)
     taken = taken_of(np.clip(claims, 0, None), len(counts))
     best = (np.array(values).T * (counts[:, None] - taken[:, ::-1])).sum(axis=0)
-    fits = (taken.sum(axis=1) == counts).all()
-    return np.where(fits, 0, best).astype(np.float64)
+    return np.where((taken.sum(axis=1) == counts).all(), 0.0, best)
 
 
 def _offer_regret(game: Any, index: int, number: int, action: int, standing: int) -> float:
     move, (counts, *values) = plan(game, index)[number - 1], rows_of(game, index)
-    mover = (game.first + number - 1) % 2
-    accepting = Fraction(-1)
+    mine, accepting = values[(game.first + number - 1) % 2], Fraction(-1)
     if standing >= 0:
-        rest = np.array(counts) - taken_of(standing, len(counts))
-        worth = int(np.array(values[mover]) @ rest)
+        worth = int(np.dot(mine, np.array(counts) - taken_of(standing, len(counts))))
         accepting = worth * game.discount ** max(0, number - 2)
     if action == game.accept:
-        got = accepting
-    else:
-        codes = divisions_of((counts, values[mover], values[1 - mover])).codes
-        got = move.offers[int(np.searchsorted(codes, action))][0]
-    return float(max(move.payoffs[0], accepting) - got)
+        return float(max(move.payoffs[0], accepting) - accepting)
+    place = int(np.searchsorted(divisions_of((counts, mine, mine)).codes, action))
+    return float(max(move.payoffs[0], accepting) - move.offers[place][0])
 
 
 def rational(game: Any) -> Claim:
@@ -200,15 +169,14 @@ def replies(game: Any) -> list[str]:
 
 
 def welfare(game: Any, steps: Steps) -> Parts:
-    """Return the sum of payoffs; the equilibrium is the perfect one, where all is known."""
-    scenario = np.atleast_1d(steps["scenario"][..., 0])
-    best = [divisions_of(rows_of(game, i)).scores.sum(axis=0).max() for i in scenario.tolist()]
-    known = np.full(len(best), np.nan)
-    if game.open_values and not game.at_once and not game.open_end:
-        known[:] = [float(sum(plan(game, i)[0].payoffs)) for i in scenario.tolist()]
-    shape = steps["scenario"].shape[:-1]
-    total = steps["payoffs"].sum(axis=(0, -1))
-    return total, 0, np.reshape(best, shape), known.reshape(shape), known.reshape(shape)
+    """Return the sum of payoffs; the equilibrium is the perfect one, where all values are open."""
+    scenario, total = steps["scenario"][..., 0], steps["payoffs"].sum(axis=(0, -1))
+    indexes = np.ravel(scenario).tolist()
+    best = [divisions_of(rows_of(game, i)).scores.sum(axis=0).max() for i in indexes]
+    solved = game.open_values and not game.at_once and not game.open_end
+    ends = [float(sum(plan(game, i)[0].payoffs)) if solved else np.nan for i in indexes]
+    best, ends = (np.reshape(part, scenario.shape) for part in (best, ends))
+    return total, 0, best, ends, ends
 
 
 def unasked(game: Any) -> tuple[str, ...]:

@@ -32,8 +32,8 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
     def missed(rounds: Array) -> float:
         """Return what the best amount against the mean share of returns would have brought."""
         sent, back = rounds.T
-        some = sent > 0
-        gain = float((back[some] / sent[some]).mean()) - 1 if some.any() else np.nan
+        trusts = sent > 0
+        gain = float((back[trusts] / sent[trusts]).mean()) - 1 if trusts.any() else np.nan
         return float(np.where(gain > 0, (first - sent) * gain, -sent * gain).mean())
 
     return {

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from math import lcm
 from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, Later, PerPlayer, PerTable, any_true, at, looked_up, tall
+from llm_games.arrays import Array, Later, PerPlayer, PerTable, any_true, at, looked_up
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, count_of, each_of, factor_of, fixed, param
 from llm_games.questions import MISSING, MONEY, Choice, Integer, Question, alike
@@ -90,9 +89,9 @@ class Bargaining(Rulebook):
         if (amount := max(*self.breakdown, *(self.outside or ()))) > self.pie:
             raise BadParameter(f"outside, breakdown must be at most {self.pie}, got {amount}")
         if self.at_once + (not self.veto) + (self.periods > 1 or self.outside is not None) > 1:
-            found = f"got {self.method!r}, {self.veto}, {self.periods}, {self.outside}"
-            several = "method='strategy', veto=False, and periods above 1 or outside"
-            raise BadParameter(f"{several} exclude one another, {found}; leave others out")
+            values = f"got {self.method!r}, {self.veto}, {self.periods}, {self.outside}"
+            rivals = "method='strategy', veto=False, and periods above 1 or outside"
+            raise BadParameter(f"{rivals} exclude one another, {values}; leave others out")
 
     @property
     def largest(self) -> int:
@@ -132,8 +131,8 @@ class Bargaining(Rulebook):
         return np.broadcast_to(high, (self.players, *high.shape))
 
     def fallback(self, state: BargainingState) -> Array:
-        other = np.where(state.standing > NONE, REJECT, self.pie)
-        return np.where(self.proposes(state), self.pie // 2, other)
+        answer = np.where(state.standing > NONE, REJECT, self.pie)
+        return np.where(self.proposes(state), self.pie // 2, answer)
 
     def play(self, state: BargainingState, actions: PerPlayer, broke: PerPlayer) -> Played:
         proposer, answering, over = self.proposer(state), state.standing > NONE, state.over
@@ -160,28 +159,22 @@ class Bargaining(Rulebook):
         record["actions"] = lambda: np.where(self.asked(state), actions, MISSING)
         return next_state, Outcome(payoffs, self.everybody(next_state.over), Later(record))
 
-    @cached_property
-    def _powers(self) -> Array:
-        """Numerators and denominators of both seats' factors by period, ``(2, 2, periods)``."""
-        ratios = [factor.as_integer_ratio() for factor in self.discount]
-        return np.array(ratios).T[..., None] ** np.arange(self.periods)
-
     def payoffs(self, state: BargainingState) -> PerPlayer:
         """Return what is paid at the end, float64 ``(players, *batch)``; 0 until then."""
         return self.pay_where(state.over & ~state.void, state, self._shares)
 
     def _shares(self, state: BargainingState) -> PerPlayer:
-        breakdown, outside = (
-            tall(np.array(row), state.round.shape) for row in (self.breakdown, self.outside or (0,))
-        )
+        each = lambda row: self.each(np.array(row), state.round.shape)
         shares = np.where(self.proposes(state, ago=1), self.pie - state.offer, state.offer)
         if self.outside is not None:
-            shares = np.where(state.answer == LEAVE, outside, shares)
+            shares = np.where(state.answer == LEAVE, each(self.outside), shares)
         if self.discount != (1, 1):
+            ratios = np.array([factor.as_integer_ratio() for factor in self.discount]).T
+            powers = ratios[..., None] ** np.arange(self.periods)  # by period
             periods_past = np.clip(state.round, 1, self.periods) - 1
-            above, below = (looked_up(part, periods_past, axis=1) for part in self._powers)
+            above, below = (looked_up(part, periods_past, axis=1) for part in powers)
             shares = shares * above / below
-        return np.where(state.answer == REJECT, breakdown, shares)
+        return np.where(state.answer == REJECT, each(self.breakdown), shares)
 
     def known(self) -> Sequence[Fact]:
         # The other's number is not told where both are named at once.
@@ -199,23 +192,23 @@ class Bargaining(Rulebook):
         )
 
     def told(self, state: BargainingState, seat: int) -> dict[str, Any]:
-        done, mine = int(state.round), bool(self.proposes(state, ago=1)[seat])
+        periods_past, mine = int(state.round), bool(self.proposes(state, ago=1)[seat])
         last: dict[str, Any] = {"mine": mine, "answer": WORDS[int(state.answer)]}
-        last |= self._parts(int(state.offer) if mine or not self.at_once else NONE)
-        last["least"] = int(state.least) if self.at_once and not mine else None
+        last["least"] = None if mine or not self.at_once else int(state.least)
         last["payoff"] = float(self.payoffs(state)[seat]) if state.over else None
         knowledge: dict[str, Any] = dict.fromkeys(("period", "factor", "other_factor"))
-        knowledge |= {"phase": self._key(state, seat), "last": last if done else None}
+        knowledge |= {"phase": self._key(state, seat), "last": last if periods_past else None}
         if self.periods > 1:
-            last["period"], knowledge["period"] = done, min(done + 1, self.periods)
+            last["period"], knowledge["period"] = periods_past, min(periods_past + 1, self.periods)
         if self.discount != (1, 1):
-            knowledge["factor"] = self.discount[seat] ** done
-            knowledge["other_factor"] = self.discount[1 - seat] ** done
-        return knowledge | self._parts(int(state.standing))
-
-    def _parts(self, offer: int) -> dict[str, int | None]:
-        none = offer == NONE
-        return {"offer": None if none else offer, "rest": None if none else self.pie - offer}
+            factors = (self.discount[i] ** periods_past for i in (seat, 1 - seat))
+            knowledge["factor"], knowledge["other_factor"] = factors
+        shown = int(state.offer) if mine or not self.at_once else NONE
+        for part, offer in ((last, shown), (knowledge, int(state.standing))):
+            part["offer"], part["rest"] = (
+                (None,) * 2 if offer == NONE else (offer, self.pie - offer)
+            )
+        return knowledge
 
     def _key(self, state: BargainingState, seat: int) -> str:
         names = self.at_once and not self.proposes(state)[seat]
@@ -230,10 +223,8 @@ class Bargaining(Rulebook):
     def picture(self, state: BargainingState) -> tuple[str, list[str], list[list[str]]]:
         waiting = int(state.standing > NONE)
         period, offer = int(state.round) + waiting, int(state.standing if waiting else state.offer)
-        mine = self.proposes(state, ago=1 - waiting)
-        shares = np.where(mine, self.pie - offer, offer) * (period > 0)
-        columns = zip(self.names(), shares, self.payoffs(state), strict=True)
+        shares = np.where(self.proposes(state, ago=1 - waiting), self.pie - offer, offer)
+        columns = zip(self.names(), shares * (period > 0), self.payoffs(state), strict=True)
         answer = "" if waiting or not period else f": {WORDS[int(state.answer)]}"
         caption = f"{self.title}, period {period} of {self.periods}{answer}"
-        rows = [[name, str(share), f"{payoff:g}"] for name, share, payoff in columns]
-        return caption, ["seat", "share", "payoff"], rows
+        return caption, ["seat", "share", "payoff"], [[n, str(s), f"{p:g}"] for n, s, p in columns]

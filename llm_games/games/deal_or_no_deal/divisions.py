@@ -56,8 +56,8 @@ def law(kinds: int) -> Array:
         if FEWEST <= sum(counts) <= MOST:
             rows = np.array(list(product(*(range(WORTH // count + 1) for count in counts))))
             rows = rows[rows @ counts == WORTH]
-            some = rows > 0
-            fits = (some[:, None] | some).all(-1) & (some[:, None] & some).any(-1)
+            wanted = rows > 0
+            fits = (wanted[:, None] | wanted).all(-1) & (wanted[:, None] & wanted).any(-1)
             scenarios += [(counts, rows[one], rows[two]) for one, two in np.argwhere(fits)]
     table = np.array(scenarios, np.int64)
     table.flags.writeable = False

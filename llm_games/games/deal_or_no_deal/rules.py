@@ -84,15 +84,15 @@ class DealOrNoDeal(Rulebook):
         if self.at_once and (self.discount < 1 or self.continuation < 1 or self.first):
             raise BadParameter("claims are made once: leave discount, continuation and first out")
         if self.scenario != "drawn":
-            object.__setattr__(self, "scenario", self._given())
+            object.__setattr__(self, "scenario", self._scenarios())
 
-    def _given(self) -> tuple[Any, ...]:
+    def _scenarios(self) -> tuple[Any, ...]:
         rows = self.scenario if isinstance(self.scenario, tuple) else ()
         if len(rows) == 3 and all(isinstance(n, int) for row in rows if row for n in row[:1]):
             rows = (rows,)
-        known = set(map(str, divisions.law(len(self.items)).tolist()))
+        lawful = set(map(str, divisions.law(len(self.items)).tolist()))
         for row in rows or (self.scenario,):
-            if str(np.array(row).tolist() if isinstance(row, tuple) else row) not in known:
+            if str(np.array(row).tolist() if isinstance(row, tuple) else row) not in lawful:
                 raise BadParameter(
                     f"scenario must be 'drawn', or counts and two rows of values for "
                     f"{len(self.items)} kinds: 1 to 4 of each, 5 to 7 in all, worth 10 to each "
@@ -238,7 +238,7 @@ class DealOrNoDeal(Rulebook):
 
     def known(self) -> Sequence[Fact]:
         kinds, most, end = len(self.items), divisions.BASE - 1, self.length() + 1
-        own, other = (lambda s: self._split(s.takes)), (lambda s: self._split(s.takes[::-1]))
+        mine, other = (lambda s: self._split(s.takes)), (lambda s: self._split(s.takes[::-1]))
         offer, worth = "last offer or claim, what it takes of kind {}; -1: none", divisions.WORTH
         others = Fact("other_value", lambda s: self.values(s)[:, ::-1], 0, worth,
                       "what a piece of kind {} is worth to the other", each=kinds)  # fmt: skip
@@ -247,7 +247,7 @@ class DealOrNoDeal(Rulebook):
             Fact("count", self.counts, 1, most, "pieces of kind {}", each=kinds),
             Fact("value", self.values, 0, worth, "own value of a piece of kind {}", each=kinds),
             *([others] if self.open_values else []),
-            Fact("own", own, NONE, most, f"own {offer}", each=kinds),
+            Fact("own", mine, NONE, most, f"own {offer}", each=kinds),
             Fact("other", other, NONE, most, f"the other's {offer}", each=kinds),
             Fact("turn", self.moves_now, 0, 1, "1: the own seat's turn"),
             Fact("accepted", lambda s: s.accepted, 0, 1, "1: the last offer was accepted"),
@@ -256,25 +256,24 @@ class DealOrNoDeal(Rulebook):
 
     def told(self, state: DealOrNoDealState, seat: int) -> dict[str, Any]:
         columns = [self.items, self.counts(state).tolist()]
-        values, own = self.values(state), self._split(state.takes)
-        columns += [values[:, seat].tolist(), values[:, 1 - seat].tolist()]
-        columns += [own[:, seat].tolist(), own[:, 1 - seat].tolist()]
+        for part in (self.values(state), self._split(state.takes)):
+            columns += [part[:, seat].tolist(), part[:, 1 - seat].tolist()]
         items: list[dict[str, Any]] = []
         for name, count, value, other_value, mine, theirs in zip(*columns, strict=True):
-            items.append({"name": name, "count": count, "value": value})
-            items[-1]["other_value"] = other_value if self.open_values else None
-            items[-1]["own"] = None if mine == NONE else mine
-            items[-1]["theirs"] = None if theirs == NONE else theirs
-            items[-1]["yours"] = None if theirs == NONE or self.at_once else count - theirs
-        made, offered = int(state.round), bool(state.standing > NONE)
+            item = {"name": name, "count": count, "value": value}
+            item |= {"other_value": other_value if self.open_values else None}
+            item |= {"own": None if mine == NONE else mine}
+            rest = None if theirs == NONE or self.at_once else count - theirs
+            items.append(item | {"theirs": None if theirs == NONE else theirs, "yours": rest})
+        moves_past, offered = int(state.round), bool(state.standing > NONE)
         bounded = not self.at_once and not self.open_end
         answers, cuts = offered and not state.over, self.discount < 1
         return {
             "phase": "claim" if self.at_once else "answer" if offered else "offer",
             "items": items,
-            "move": made + 1 if self.open_end and not state.over else None,
-            "left": self.moves - made if bounded and not state.over else None,
-            "factor": self.discount ** max(0, made - 1) if answers and cuts else None,
+            "move": moves_past + 1 if self.open_end and not state.over else None,
+            "left": self.moves - moves_past if bounded and not state.over else None,
+            "factor": self.discount ** max(0, moves_past - 1) if answers and cuts else None,
             "agreed": self._agreed(state) if state.over else None,
             "payoff": float(self.payoffs(state)[seat]) if state.over else None,
         }
@@ -291,10 +290,10 @@ class DealOrNoDeal(Rulebook):
         counts = zip(self.items, self.counts(state).tolist(), strict=True)
         pieces = ", ".join(f"{name} {count}" for name, count in counts)
         end = f": {'agreed' if self._agreed(state) else 'no agreement'}" if state.over else ""
-        own, rows = self._split(state.takes), []
+        taken, rows = self._split(state.takes), []
         for seat, name in enumerate(self.names()):
             values = " ".join(map(str, self.values(state)[:, seat].tolist()))
-            takes = " ".join(map(str, own[:, seat].tolist())) if own[0, seat] > NONE else ""
+            takes = " ".join(map(str, taken[:, seat].tolist())) if taken[0, seat] > NONE else ""
             rows.append([name, values, takes, f"{self.payoffs(state)[seat]:g}"])
         caption = f"{self.title} ({pieces}), move {int(state.round)}{end}"
         return caption, ["seat", "values", "takes", "payoff"], rows
