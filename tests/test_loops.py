@@ -31,7 +31,7 @@ NUMPY_PLAYS = {
     "bertrand_competition": {"best_response", "match", "reciprocal", "undercut:1"},
     "budget_auction": {"best_response", "rational"},
     "english_auction": {"knap", "mc", "rational"},  # the knapsack
-    "matrix_game": {"best_response", "fictitious_play"},
+    "matrix_game": {"fictitious_play"},
     "sealed_bid_auction": {"best_response", "rational", "reciprocal"},
     "water_allocation": {"cooperative"},
 }

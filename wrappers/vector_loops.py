@@ -102,9 +102,10 @@ class TableLoop:
         turns, changed = listed(turn[:, 0]), changes(state, after)
         seen = listed(env.game.observe(state)[self.seat, 0])
         groups: list[Any] = [[turns[self.seat]], [paid, turns, *changed.values()], seen]
-        look, play, show = (Code(outputs, C) for outputs in groups)
+        self.tables = list[Any]()
+        look, play, show = (Code(outputs, C, self.tables) for outputs in groups)
         self.draws = any("keys" in part.args[0] for part in play.uses if part.op == "input")
-        self.tables, fields = play.tables, vars(self.state)
+        fields = vars(self.state)
         arrays = self._parts(env, env._moved)
         arrays |= {f"p{k}": field for k, field in enumerate(fields.values())}
         arrays |= {f"c{k}": table for k, table in enumerate(self.tables)}

@@ -51,11 +51,13 @@ IN = [{name: forms[way % len(forms)] for name, *forms in LINES} for way in (PYTH
 class Code:
     """Lines that work out nodes; what is used once stands where it is used.
 
-    `outputs` are nodes in lists, `texts` those of all nodes, `tables` constants: c0, c1, ...
+    `outputs` are nodes in lists, `texts` those of all nodes, `tables` constants: c0, c1, ..., which
+    several parts of one program share.
     """
 
-    def __init__(self, outputs: Any, language: int) -> None:
-        self.lines, self.tables, self.texts = list[str](), list[Any](), dict[Node, str]()
+    def __init__(self, outputs: Any, language: int, tables: list[Any] | None = None) -> None:
+        self.lines, self.texts = list[str](), dict[Node, str]()
+        self.tables = list[Any]() if tables is None else tables
         self.uses, forms = Counter(leaves(outputs)), IN[language]
         todo = [*self.uses]
         while todo:
