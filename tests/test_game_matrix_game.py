@@ -430,6 +430,8 @@ def test_rules_of_memory_one_by_name():
         ("memory_one:1,0", {}, "five chances"),
         ("generous:2", {}, "chances from 0 to 1"),
         ("logit:-1", {}, "rate of at least 0"),
+        ("logit:1", {"by_count": ((1, 2), (0, 3))}, "tables of up to 6 players"),
+        ("fictitious_play", {"by_count": ((1, 2), (0, 3))}, "tables of up to 6 players"),
         ("fixed:C", {}, "a label of an action, or its number"),
     ],
 )

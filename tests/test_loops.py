@@ -29,7 +29,7 @@ NUMPY_PLAYS = {
     "beauty_contest": {"best_response", "level_k:2"},
     "bertrand_competition": {"best_response"},
     "budget_auction": {"best_response", "rational"},
-    "matrix_game": {"best_response", "fictitious_play"},
+    "matrix_game": {"fictitious_play"},
     "sealed_bid_auction": {"best_response", "rational", "reciprocal"},
     "water_allocation": {"cooperative"},
 }

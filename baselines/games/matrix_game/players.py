@@ -35,10 +35,6 @@ def _drawn(mixture: Sequence[Any], view: View, noise: Noise) -> Array:
     return pick(np.broadcast_to(np.array(mixture, np.float64), (*view.batch, len(mixture))), noise)
 
 
-def _sight(view: View, seats: Sequence[int]) -> list[Array]:
-    return [view.number(f"seen_{seat}") for seat in seats]
-
-
 def _pair(view: View) -> tuple[int, int]:
     """Return the own and the other seat."""
     game = view.game
@@ -51,7 +47,7 @@ def _pair(view: View) -> tuple[int, int]:
 
 
 def by_memory(rule: Memory, view: View, noise: Noise) -> Array:
-    mine, other = _sight(view, _pair(view))
+    mine, other = (view.number(f"seen_{seat}") for seat in _pair(view))
     chances = np.array(rule, np.float64)
     chance = looked_up(chances, np.where(view.number("round") > 1, 1 + 2 * mine + other, 0))
     return chance == 0 if {*rule} <= {0, 1} else noise.random() >= chance
@@ -155,11 +151,10 @@ def best_response(view: View, noise: Noise) -> Array:
     if not game.tells_each:
         cell = np.maximum(view.number("first") - (view.number("action") == 0), 0)
     elif game.by_count is not None:
-        cell = np.sum([actions == 0 for actions in _sight(view, others)], axis=0)
+        cell = sum(view.number(f"seen_{seat}") == 0 for seat in others)
     else:
-        counts = [game.actions[seat] for seat in others]
-        cell = np.ravel_multi_index(_sight(view, others), counts)
-    reply = theory.stage(game).rows(view.seat).argmax(axis=0)[cell]
+        cell = reduce(lambda cell, k: cell * game.actions[k] + view.number(f"seen_{k}"), others, 0)
+    reply = looked_up(theory.stage(game).rows(view.seat).argmax(axis=0), cell)
     return np.where(view.number("round") > 1, reply, rational(view, noise))
 
 

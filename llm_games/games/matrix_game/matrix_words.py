@@ -99,18 +99,17 @@ def _named(game: MatrixGame, state: MatrixState | None, seat: int, action: int) 
 
 def scene(game: MatrixGame, state: MatrixState | None, viewer: int) -> dict[str, Any]:
     """Return what a seat can do, and what all are then paid."""
-    words, value, units = labels(game, state, viewer), game.table.value, game.table.units
+    words, payoffs = labels(game, state, viewer), game.table.exact
     shown = menu(game, state, viewer, viewer)
     lines: list[dict[str, Any]] = []
     if game.by_count is not None:
-        lines = [{"own": words[k], "paid": [*map(value, units[k])]} for k in shown]
+        lines = [{"own": words[k], "paid": payoffs[k].tolist()} for k in shown]
         return {"menu": [words[k] for k in shown], "first": words[0], "lines": lines}
     seats = _viewer_first(game, viewer)
     for actions in product(*(menu(game, state, viewer, seat) for seat in seats)):
         cell = tuple(action for _, action in sorted(zip(seats, actions, strict=True)))
         me, *others = (
-            _named(game, state, seat, cell[seat]) | {"paid": value(units[seat][cell])}
-            for seat in seats
+            _named(game, state, seat, cell[seat]) | {"paid": payoffs[seat][cell]} for seat in seats
         )
         lines.append({"own": me["label"], "paid": me["paid"], "others": others})
     return {"menu": [words[k] for k in shown], "lines": lines}
