@@ -89,7 +89,7 @@ def raw(name, turn):
 def shorter(game):
     if game["game"] in CUT:
         return CUT[game["game"]]
-    long = rulebook(game["game"], **game.get("params", {})).rounds > ROUNDS
+    long = getattr(rulebook(game["game"], **game.get("params", {})), "rounds", 0) > ROUNDS
     return {"rounds": ROUNDS} if long else {}
 
 
@@ -125,6 +125,11 @@ def free(rules):
     return any(getattr(rules, name, "") == "unbounded" for name in some)
 
 
+def best_is_a_mean(rules):
+    """Tell whether chance may bring more than the best that `welfare` names."""
+    return rules.name == "water_allocation" or (rules.name == "matrix_game" and rules.slips)
+
+
 def unless_free(low, high, otherwise=(-math.inf, math.inf)):
     """Return such ends, but others where any number counts."""
     return over(lambda rules: otherwise if free(rules) else (low, high))
@@ -138,7 +143,7 @@ NAMES = {
     r"SR .*|escaped|share|share of (games|calls|votes for it|the (long run|players))": SHARE,
     r"failed .*|.* mentioned|corrected failure rate|changed replans|exit balance": SHARE,
     r"distance": unless_free(0, 1, POSITIVE),
-    r"efficiency": over(lambda r: POSITIVE if r.name == "water_allocation" else SHARE),
+    r"efficiency": over(lambda r: POSITIVE if best_is_a_mean(r) else SHARE),
     SHARES: unless_free(0, math.inf),
     r"went|off the ratio|crowded|changed|at value|efficient|won": SHARE,
     r"number within its range|tied|filled in|α-rank|runs won": SHARE,

@@ -139,9 +139,11 @@ def follows(changed, wording, game, states):
         wording.rules(changed, seat) != wording.rules(game, seat) for seat in seats
     ):
         return True
+    more = {draw.name for draw in changed.draws()} - {draw.name for draw in game.draws()}
+    theirs = played(changed) if more else states  # who draws more has no place in these states
     return any(
-        said(wording, View.of(changed, v.sight.state, v.seat)) != said(wording, v)
-        for state in states
+        said(wording, View.of(changed, other, v.seat)) != said(wording, v)
+        for state, other in zip(states, theirs, strict=False)
         for v in views(game, state)
     )
 

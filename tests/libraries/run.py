@@ -25,11 +25,6 @@ from llm_games.game_rooms import ROOMS
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 RESULTS, PAGE = HERE / "results.json", dated.RESULTS / "libraries.md"
-UNTRIED = {
-    *("bargaining", "deal_or_no_deal", "matrix_game", "minimum_effort"),
-    *("money_request", "travelers_dilemma", "trust_game"),
-}
-"""Games that came after the last run; the page says of how many games it speaks."""
 LIBRARIES = sorted(path.stem for path in HERE.glob("*.txt"))
 PACKAGES = ("llm-games", "pettingzoo", "gymnasium", "numpy", "torch")
 LIMIT = 3600
