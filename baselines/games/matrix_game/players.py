@@ -70,7 +70,7 @@ def grim(view: View, noise: Noise) -> Array:
 
 def two_round_trigger(view: View, noise: Noise) -> Array:
     """Play D twice once the other did, whatever it does meanwhile (Dal Bó & Fréchette 2011)."""
-    mine, other = _sight(view, _pair(view))
+    mine, other = (view.number(f"seen_{seat}") for seat in _pair(view))
     return np.where(mine == 1, view.number(f"before_{view.seat}") == 0, other)
 
 
