@@ -56,11 +56,7 @@ def _fitting(hint: Any, thin: bool) -> Callable[[Any], bool]:
         plain += (dict,)
     if listed is None:
         return lambda value: isinstance(value, plain)
-    kinds: Mapping[Any, set[type]] = {
-        int: {int, bool},
-        float: {int, float, bool},
-        str: {str},
-    }
+    kinds: dict[Any, set[type]] = {int: {int, bool}, float: {int, float, bool}, str: {str}}
     items = kinds.get(listed[0])
 
     def fits(value: Any) -> bool:

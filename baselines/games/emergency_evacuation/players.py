@@ -65,9 +65,8 @@ class Walking:
         return step_directions(game, state, view.rows, exits[view.rows], noise, self.wang)
 
     def marching(self, game: Any, state: Any, noise: Noise) -> Any:
-        if game.walker != "player" or game.moves == "simultaneous":
-            return None
-        if self.around and game.measure.detours:
+        together = game.walker != "player" or game.moves == "simultaneous"
+        if together or (self.around and game.measure.detours):
             return None
         if not self.wang:
             return listed_likes(game.measure), False
@@ -76,10 +75,8 @@ class Walking:
 
 
 @lru_cache(maxsize=16)
-def listed_likes(measure: Distances, wang: bool = False, stay: bool = False) -> list[Any]:
-    cells = ranked(measure, stay) if wang else greedy(measure)
-    listed: list[Any] = cells.tolist()
-    return listed
+def listed_likes(measure: Distances, wang: bool = False, stay: bool = False) -> Any:
+    return (ranked(measure, stay) if wang else greedy(measure)).tolist()
 
 
 def seat_choice(choices: Callable[..., Array]) -> Rule:
