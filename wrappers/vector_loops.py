@@ -103,15 +103,14 @@ class TableLoop:
         of_learner = [lifted(part)[seat] for part in paid]
         outputs = [*of_learner, turn, *changed.values()]
         # What is put out is used twice: so all of it has a name before any of it is written.
-        look, play, show = (Code(a, C) for a in ([turn[seat]], [*outputs, *outputs], [seen]))
+        groups, self.tables = ([turn[seat]], [*outputs, *outputs], [seen]), dict[str, Any]()
+        look, play, show = (Code(group, C, self.tables) for group in groups)
         self.draws = any("keys" in part.args[0] for part in play.uses if part.op == "input")
-        self.tables, fields = play.tables, {f"s_{n}": a for n, a in vars(self.state).items()}
-        calls = [part.args for part in play.uses if part.op == "called"]
-        slots = {
-            play.named(of): np.zeros((env.num_envs, 1 + len(row)), np.int64) for of, *row in calls
-        }
-        self.calls = [(self.tables[name], row) for name, row in slots.items()]
+        calls = {play.named(p.args[0]): p.args for p in play.uses if p.op == "called"}
+        slots = {n: np.zeros((env.num_envs, len(c)), np.int64) for n, c in calls.items()}
+        self.calls = [(call[0], slots[name]) for name, call in calls.items()]
         self.tables |= slots
+        fields = {f"s_{name}": array for name, array in vars(self.state).items()}
         arrays = self._parts(env, env._moved) | fields | self.tables
         (reward,), (finished,), (broke,), (action,), turns, *rows = map(play.texts, outputs)
         (waits,), (numbers,) = look.texts(turn[seat]), show.texts(seen)

@@ -152,11 +152,11 @@ class Text(str):
 class Code:
     """Lines that work out arrays of nodes; what is used once stands where it is used.
 
-    `uses` counts how often each node is used, `tables` are constants: c0, c1, ...
+    `uses` counts how often each node is used, `tables` are its constants and those of other code.
     """
 
-    def __init__(self, arrays: Sequence[Any], language: int) -> None:
-        self.lines, self.tables, self._texts = list[str](), dict[str, Any](), dict[Node, Text]()
+    def __init__(self, arrays: Sequence[Any], language: int, tables: dict[str, Any]) -> None:
+        self.lines, self.tables, self._texts = list[str](), tables, dict[Node, Text]()
         self.uses = Counter(node for array in arrays for node in np.asarray(array).ravel())
         todo, forms = [*self.uses], IN[language]
         while todo:
