@@ -54,6 +54,8 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if config.getoption("loops"):
         vector_env.PATIENCE = 0
+    if config.getoption("night") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Night())
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -86,31 +88,32 @@ def night(request):
     return lambda by_day, by_night: by_night if request.config.getoption("night") else by_day
 
 
-def pytest_terminal_summary(terminalreporter, config):
-    """Put the result of a night, with what tests recorded by `record_property`, into the file."""
-    if not config.getoption("night") or hasattr(config, "workerinput"):
-        return
-    rows = {}
-    if NIGHTLY.exists():
-        with NIGHTLY.open(encoding="utf-8", newline="") as file:
-            rows = {row["test"]: row for row in csv.DictReader(file)}
-    for outcome in ("passed", "failed"):
-        for report in terminalreporter.getreports(outcome):
-            if "crossing" in report.keywords:  # thousands, which say nothing but whether they pass
-                continue
-            figures = "; ".join(f"{name} {value}" for name, value in report.user_properties)
-            rows[report.nodeid] = {
-                "test": report.nodeid,
-                "day": datetime.date.today().isoformat(),
-                "outcome": outcome,
-                "seconds": round(report.duration),
-                "figures": figures,
-            }
-    with NIGHTLY.open("w", encoding="utf-8", newline="") as file:
-        columns = ("test", "day", "outcome", "seconds", "figures")
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows[test] for test in sorted(rows))
+class Night:
+    """Puts the result of each test of a night, with what it recorded, into the file at once.
+
+    So a night that is cut short keeps what it has.
+    """
+
+    def pytest_runtest_logreport(self, report):
+        # Crossings are thousands, which say nothing but whether they pass.
+        if report.when != "call" or report.skipped or "crossing" in report.keywords:
+            return
+        rows = {}
+        if NIGHTLY.exists():
+            with NIGHTLY.open(encoding="utf-8", newline="") as file:
+                rows = {row["test"]: row for row in csv.DictReader(file)}
+        rows[report.nodeid] = {
+            "test": report.nodeid,
+            "day": datetime.date.today().isoformat(),
+            "outcome": report.outcome,
+            "seconds": round(report.duration),
+            "figures": "; ".join(f"{name} {value}" for name, value in report.user_properties),
+        }
+        with NIGHTLY.open("w", encoding="utf-8", newline="") as file:
+            columns = ("test", "day", "outcome", "seconds", "figures")
+            writer = csv.DictWriter(file, columns, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows[test] for test in sorted(rows))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -104,17 +104,17 @@ class TableLoop:
         of_learner = [lifted(part)[seat] for part in paid]
         outputs = [*of_learner, turn, *changed.values()]
         # What is put out is used twice: so all of it has a name before any of it is written.
-        groups = [turn[seat]], [*outputs, *outputs], [*shown.values()]
-        self.tables = dict[str, Any]()
-        look, play, show = (Code(arrays, C, self.tables) for arrays in groups)
+        groups, self.tables = (
+            ([turn[seat]], [*outputs, *outputs], [*shown.values()]),
+            dict[str, Any](),
+        )
+        look, play, show = (Code(group, C, self.tables) for group in groups)
         self.draws = any("keys" in part.args[0] for part in play.uses if part.op == "input")
-        fields = {f"s_{n}": a for n, a in vars(self.state).items()}
-        calls = [part.args for part in play.uses if part.op == "called"]
-        slots = {
-            play.named(of): np.zeros((env.num_envs, 1 + len(row)), np.int64) for of, *row in calls
-        }
-        self.calls = [(self.tables[name], row) for name, row in slots.items()]
+        calls = {play.named(p.args[0]): p.args for p in play.uses if p.op == "called"}
+        slots = {n: np.zeros((env.num_envs, len(c)), np.int64) for n, c in calls.items()}
+        self.calls = [(call[0], slots[name]) for name, call in calls.items()]
         self.tables |= slots
+        fields = {f"s_{name}": array for name, array in vars(self.state).items()}
         arrays = self._parts(env, env._moved) | fields | self.tables
         (reward,), (finished,), (broke,), (action,), turns, *rows = map(play.texts, outputs)
         (waits,), texts = look.texts(turn[seat]), {n: show.texts(row) for n, row in shown.items()}

@@ -152,15 +152,11 @@ class Text(str):
 class Code:
     """Lines that work out arrays of nodes; what is used once stands where it is used.
 
-    `uses` counts how often each node is used, `tables` are constants: c0, c1, ..., which several
-    parts of one program share.
+    `uses` counts how often each node is used, `tables` are its constants and those of other code.
     """
 
-    def __init__(
-        self, arrays: Sequence[Any], language: int, tables: dict[str, Any] | None = None
-    ) -> None:
-        self.lines, self._texts = list[str](), dict[Node, Text]()
-        self.tables = dict[str, Any]() if tables is None else tables
+    def __init__(self, arrays: Sequence[Any], language: int, tables: dict[str, Any]) -> None:
+        self.lines, self.tables, self._texts = list[str](), tables, dict[Node, Text]()
         self.uses = Counter(node for array in arrays for node in np.asarray(array).ravel())
         todo, forms = [*self.uses], IN[language]
         while todo:

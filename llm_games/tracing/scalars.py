@@ -55,11 +55,8 @@ class ScalarRules:
     """
 
     def __init__(self, game: Any, state: Any) -> None:
-        self.game, self.kind, fields = (
-            game,
-            type(state),
-            {name: f"s_{name}" for name in vars(state)},
-        )
+        self.game, self.kind = game, type(state)
+        fields = {name: f"s_{name}" for name in vars(state)}
         self.forms = {name: (array.dtype, array.shape) for name, array in vars(state).items()}
         self.slots = {name: k for k, name in enumerate(fields)}
         before, moves = standing_in(state), inputs([f"a{k}" for k in range(game.players)], INT64)
@@ -72,9 +69,8 @@ class ScalarRules:
 
         def stepped(texts: list[Any]) -> str:
             paid, finished, broke, *rows = texts
-            numbers = fields | dict(zip(changed, rows, strict=True))
-            listed = ", ".join(map(str, numbers.values()))
-            return f"{paid}, [{listed}, arrays], {flags(finished)}, {flags(broke)}"
+            numbers = (fields | dict(zip(changed, map(str, rows), strict=True))).values()
+            return f"{paid}, [{', '.join(numbers)}, arrays], {flags(finished)}, {flags(broke)}"
 
         self._step = self._compile("s, a", stepped, [*paid, *changed.values()], packs=True)
         self.played = self._compile("s, a", itemgetter(0), [parts["actions"]])
@@ -90,7 +86,7 @@ class ScalarRules:
 
         If it `packs`, the first of them is an array of NumPy, not a list.
         """
-        code = Code(arrays := [*map(lifted, arrays)], PYTHON)
+        code = Code(arrays := [*map(lifted, arrays)], PYTHON, {})
         lines = [f"{', '.join(f's_{name}' for name in self.slots)}, arrays = s"]
         if given == "s, a":
             lines.append(f"{', '.join(f'a{k}' for k in range(self.game.players))}, = a")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -210,9 +210,8 @@ def best_response(game: WaterAllocation, field: Play, seat: int) -> Response:
     """Return a best response to a field's prices (independent by day), by backward induction."""
     chances, each, richest = win_chances(game, field, seat), unit(game), int(LEVELS[-1])
     salary, money = int(game.salaries[seat]) // each, np.arange(richest + 1)
-    money_if_won = np.clip(money[:, None] - LEVELS + salary, 0, richest)
-    beyond = money[:, None] < LEVELS
-    money_if_lost = np.minimum(money + salary, richest)
+    tomorrow, left = np.minimum(money + salary, richest), richest + money[:, None] - LEVELS
+    beyond = np.full(richest, -2, np.float32)  # what one does not have, one cannot bid
     longest = int(endurance(np.array(game.hp_max), np.array(0)))
     shape = (game.hp_max + 1, longest + 2, richest + 1)
     value = np.zeros(shape, np.float32)  # no health, or too many dry days: dead
@@ -220,13 +219,17 @@ def best_response(game: WaterAllocation, field: Play, seat: int) -> Response:
     choice = np.zeros((*chances.shape[:2], game.hp_max + 1, longest + 1, richest + 1), np.uint8)
     for day in range(game.days)[::-1]:
         last, value = value, np.zeros(shape, np.float32)
+        known = dict[tuple[bytes, bytes], Any]()  # many states are alike, near death or the end
         for hp in range(1, game.hp_max + 1):
-            won = last[min(game.hp_max, hp + game.hp_gain), 0][money_if_won]
+            worth = last[min(game.hp_max, hp + game.hp_gain), 0]
+            won = np.append(beyond, worth[tomorrow]).take(left)
             for dry in range(longest + 1):
-                fails = last[max(hp - dry - 1, 0), dry + 1][money_if_lost]
-                gain = won - fails[:, None]
-                gain[beyond] = -1  # what one does not have, one cannot bid
-                choice[day, :, hp, dry], best = _best_bids(gain, chances[day])
+                if hp + dry * (dry + 1) // 2 > game.hp_max:  # so long without water one is weaker
+                    break
+                fails = last[max(hp - dry - 1, 0), dry + 1][tomorrow]
+                if (state := (worth.tobytes(), fails.tobytes())) not in known:
+                    known[state] = _best_bids(won - fails[:, None], chances[day])
+                choice[day, :, hp, dry], best = known[state]
                 value[hp, dry] = fails + best
     purse = min(game.balance_start * game.unit // each + salary, richest)
     chance = min(1.0, float(value[game.hp_start, 0, purse]))  # without the worth of the money
@@ -239,11 +242,12 @@ def _best_bids(gain: Array, chances: Array) -> tuple[Array, Array]:
     From the gain of winning, ``(money, levels)``, and its chances, ``(supplies, levels)``.
     """
     picked = np.zeros((len(chances), len(gain)), np.uint8)
-    brings, rows = np.zeros(len(gain), np.float32), np.arange(len(gain))
+    brings, hoped = np.zeros(len(gain), np.float32), np.empty_like(gain)
+    begins = np.arange(len(gain)) * gain.shape[1]
     for supply in np.flatnonzero(chances.any(axis=1)):
-        hoped = gain * chances[supply]
+        np.multiply(gain, chances[supply], out=hoped)
         picked[supply] = best = hoped.argmax(axis=1)
-        brings += hoped[rows, best]
+        brings += hoped.take(begins + best)
     return picked, brings / len(chances)
 
 
