@@ -113,7 +113,7 @@ class Tables:
                 begun = Begun(self.seeds, self.seats, self.state).placed(tables, begun)
         else:
             begun, coming = Begun(self.seeds, self.seats, self.state), self._follow(tables, chosen)
-            if own:
+            if own and mask is not None:
                 begun = begun.take_over(coming, mask)
             else:
                 begun = begun.placed(tables, coming.table(tables))

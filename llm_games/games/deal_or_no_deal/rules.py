@@ -198,7 +198,7 @@ class DealOrNoDeal(Rulebook):
         )
         ends = going & (accepted | self.at_once)
         payoffs = self.pay_where(ends, next_state, self._shares)
-        record = {"payoffs": payoffs, "scenario": state.scenario, "move": number}
+        record: dict[str, Any] = {"payoffs": payoffs, "scenario": state.scenario, "move": number}
         record["actions"] = lambda: np.where(moves, actions, MISSING)
         record["agreed"] = (lambda: payoffs.sum(axis=0) > 0) if self.at_once else accepted
         record["standing"] = state.standing
