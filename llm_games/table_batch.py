@@ -16,7 +16,7 @@ from llm_games.rulebook import Outcome, PerPlayer, PerTable, Rulebook
 from llm_games.table import following
 from llm_games.view import Sight, Who
 
-AHEAD = 256  # seeds of episodes to come that are drawn at once
+AHEAD = 128  # seeds of episodes to come that are drawn at once
 
 
 def nearly_all(count: int, tables: int) -> bool:
