@@ -127,11 +127,9 @@ class Codec(ABC):
         return np.ones(self.space.n, np.bool_) if legal is None else legal
 
     def masks(self, view: View) -> Array:
-        legal, idle = view.mask if self.masked else None, ~view.asked
-        if legal is None:
-            legal = np.broadcast_to(view.asked[..., None], (*idle.shape, self.space.n))
-        masks = np.array(legal)  # nothing is, where it is not asked
-        masks[..., 0] |= idle
+        legal, asked = view.mask if self.masked else None, view.asked[..., None]
+        masks = asked & (np.ones(self.space.n, np.bool_) if legal is None else legal)
+        masks[..., 0] |= ~view.asked
         return masks
 
     def shown(self, numbers: Array) -> Array:

@@ -496,12 +496,12 @@ class Rulebook(ABC):
 
     def breaks(self, state: Any, actions: Array) -> Array:
         """Return the asked seats whose action is against the rules, bool ``(players, *batch)``."""
-        low, high = self.bounds()
+        limits: tuple[Any, Any] = self.bounds()
         if type(self).legal is not Rulebook.legal:
-            low, high = self.legal(state)
+            limits = self.legal(state)
         elif not self.same_limits:
-            high = self.highest_legal(state)
-        outside = (actions < low) | (actions > high)
+            limits = limits[0], self.highest_legal(state)
+        outside = (actions < limits[0]) | (actions > limits[1])
         return outside & self.asked(state) if any_true(outside) else outside
 
     def fallback(self, state: Any) -> Array:

@@ -16,7 +16,7 @@ from llm_games.rulebook import Outcome, PerPlayer, PerTable, Rulebook
 from llm_games.table import following
 from llm_games.view import Sight, Who
 
-AHEAD = 256  # seeds of episodes to come that are drawn at once
+AHEAD = 128  # seeds of episodes to come that are drawn at once
 
 
 def nearly_all(count: int, tables: int) -> bool:
@@ -113,7 +113,7 @@ class Tables:
                 begun = Begun(self.seeds, self.seats, self.state).placed(tables, begun)
         else:
             begun, coming = Begun(self.seeds, self.seats, self.state), self._follow(tables, chosen)
-            if own:
+            if own and mask is not None:
                 begun = begun.take_over(coming, mask)
             else:
                 begun = begun.placed(tables, coming.table(tables))

@@ -748,7 +748,17 @@ def test_whatever_a_game_says_of_itself_is_asked_of_it():
     """What games override of a rulebook, talk hands on, or never asks."""
     handed_on = {*vars(Talking), *_COPIED}
     never = {"check", "former_defaults", "instead", "mend", "seats", "state_type", "wordless"}
-    never |= {"effective", "fictions", "payable", "pot", "repeated", "silent", "talks", "told"}
+    never |= {
+        "effective",
+        "fictions",
+        "passes_over",
+        "payable",
+        "pot",
+        "repeated",
+        "silent",
+        "talks",
+        "told",
+    }
     never |= {"encode", "first", "march", "sold", "uneven", "unplayed", "_exact_by"}
     for name in NAMES:
         kinds = type(lg.rules(name)).__mro__

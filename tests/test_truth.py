@@ -766,7 +766,7 @@ def dealt(game, steps):
         return [code // 5**k % 5 for k in reversed(range(len(counts)))]
 
     if game.at_once:
-        parts = [digits(int(code)) for code in steps[-1].after.own.tolist()]
+        parts = [digits(int(code)) for code in steps[-1].after.takes.tolist()]
     else:
         accepted = [int(a) == 5 ** len(counts) for a in record["actions"].tolist()]
         if not any(accepted):

@@ -104,10 +104,8 @@ class TableLoop:
         of_learner = [lifted(part)[seat] for part in paid]
         outputs = [*of_learner, turn, *changed.values()]
         # What is put out is used twice: so all of it has a name before any of it is written.
-        groups, self.tables = (
-            ([turn[seat]], [*outputs, *outputs], [*shown.values()]),
-            dict[str, Any](),
-        )
+        groups = [turn[seat]], [*outputs, *outputs], [*shown.values()]
+        self.tables = dict[str, Any]()
         look, play, show = (Code(group, C, self.tables) for group in groups)
         self.draws = any("keys" in part.args[0] for part in play.uses if part.op == "input")
         calls = {play.named(p.args[0]): p.args for p in play.uses if p.op == "called"}

@@ -103,7 +103,7 @@ def deviation(game: Any, record: Steps) -> Measured:
 
     least, rejected = table(game, "least")[opener, period], of_seat("rejected", other)
     if game.at_once:
-        named: Array = np.where(proposer == 0, *record["actions"][::-1])
+        named: Array = np.where(proposer == 0, record["actions"][1], record["actions"][0])
         far = (far + np.abs(named - least) / game.pie) / 2
         without = of_seat("rejected", proposer), rejected
         of_offer, of_answer = _regrets_at_once(game.pie, offer, named, without)

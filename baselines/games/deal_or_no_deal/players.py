@@ -8,15 +8,7 @@ import numpy as np
 
 from llm_games.arrays import StandIn, looked_up
 from llm_games.baselines.games.deal_or_no_deal import theory
-from llm_games.baselines.rules import (
-    Kind,
-    Players,
-    Rule,
-    cannot_play,
-    count_from,
-    seat_by_seat,
-    whole,
-)
+from llm_games.baselines.rules import Kind, Players, cannot_play, count_from, seat_by_seat, whole
 from llm_games.games.deal_or_no_deal.divisions import BASE, WORTH, code_of, pick_legal
 from llm_games.noise import Noise
 from llm_games.rulebook import Array, Rulebook
@@ -25,7 +17,7 @@ from llm_games.view import View
 
 Row = tuple[int, ...]
 Chosen = tuple[int, float]  # a division to ask for, and the least worth that is accepted
-Choose = Callable[..., Chosen]  # of counts, own values, own offers before, and parameters
+Choose = Callable[..., Chosen]  # of a game, seat, scenario, what moves came before, parameters
 MOST_TRACED = 100_000  # choices that are all worked out for a loop of C
 
 
@@ -35,33 +27,36 @@ def columns(view: View, name: str) -> Array:
 
 
 @lru_cache(maxsize=32)
-def choices(game: Any, seat: int, count: int, choose: Choose, *parameters: int) -> Any:
+def choices(game: Any, seat: int, count: int, choose: Choose, parameters: tuple[int, ...]) -> Any:
     """Return room for `count` choices in each scenario: codes above 0, 0 if not chosen; least."""
     return np.zeros(count * len(game.table), np.int64), np.zeros(count * len(game.table))
 
 
-def by_scenario(
-    choose: Choose, view: View, noise: Noise, *parameters: int, count: int = 1, moves: Any = 0
-) -> Array:
-    """Follow what is chosen in a scenario after so many `moves`, each worked out once a game."""
-    game, seat, size = view.game, view.seat, len(view.game.table)
-    codes, least = choices(game, seat, count, choose, *parameters)
-    place = np.minimum(moves, count - 1) * size + view.sight.state.scenario
-    traced = isinstance(place, StandIn)
-    if traced and len(codes) > MOST_TRACED:
-        raise Untraceable(f"there are {len(codes)} choices")
-    due = np.arange(len(codes)) if traced else place[codes[place] == 0]
-    for index in set(due.ravel().tolist()):
-        code, least[index] = choose(game, seat, *divmod(index, size)[::-1], *parameters)
-        codes[index] = code + 1
-    worth = (columns(view, "value") * (columns(view, "count") - columns(view, "other"))).sum(axis=0)
-    offered = (view.number("other_0") >= 0) & (not game.at_once)
-    accepts = offered & (worth >= looked_up(least, place))
-    return np.where(accepts, game.accept, looked_up(codes, place) - 1)
+def rule_of(choose: Choose, *parameters: int, count: int = 1, each: int = 2) -> Any:
+    """Return a rule of `count` choices in a scenario, another after so many moves `each`.
 
+    What is chosen is worked out once a game, where it is first needed.
+    """
 
-def rule_of(choose: Choose) -> Rule:
-    return partial(seat_by_seat, partial(by_scenario, choose))
+    def rule(view: View, noise: Noise) -> Array:
+        game, seat, size = view.game, view.seat, len(view.game.table)
+        codes, least = choices(game, seat, count, choose, parameters)
+        before = np.minimum((whole(view, "move") - 1) // each, count - 1)
+        place = before * size + view.sight.state.scenario
+        traced = isinstance(place, StandIn)
+        if traced and len(codes) > MOST_TRACED:
+            raise Untraceable(f"there are {len(codes)} choices")
+        due = np.arange(len(codes)) if traced else place[codes[place] == 0]
+        for index in set(due.ravel().tolist()):
+            code, least[index] = choose(game, seat, index % size, index // size, *parameters)
+            codes[index] = code + 1
+        rest = columns(view, "count") - columns(view, "other")
+        worth = (columns(view, "value") * rest).sum(axis=0)
+        offered = (view.number("other_0") >= 0) & (not game.at_once)
+        accepts = offered & (worth >= looked_up(least, place))
+        return np.where(accepts, game.accept, looked_up(codes, place) - 1)
+
+    return partial(seat_by_seat, rule)
 
 
 def side_of(game: Any, seat: int, scenario: int) -> tuple[Row, Row]:
@@ -75,12 +70,8 @@ def greedy(game: Any, seat: int, scenario: int, offers: int) -> Chosen:
     return int(code_of([n if v else 0 for n, v in zip(counts, values, strict=True)])), 8
 
 
-def fair(game: Any, seat: int, scenario: int, offers: int) -> Chosen:
-    return theory.fair_code(*side_of(game, seat, scenario)), WORTH / 2
-
-
-def accepts_all(game: Any, seat: int, scenario: int, offers: int) -> Chosen:
-    return fair(game, seat, scenario, offers)[0], 0
+def fair(game: Any, seat: int, scenario: int, offers: int, least: int = WORTH // 2) -> Chosen:
+    return theory.fair_code(*side_of(game, seat, scenario)), least
 
 
 def conceded(game: Any, seat: int, scenario: int, offers: int, step: int) -> Chosen:
@@ -110,18 +101,13 @@ def perfect(game: Any, seat: int, scenario: int, moves: int) -> Chosen:
     return move.code, float(move.payoffs[0] / game.discount ** max(0, moves - 1))
 
 
-def rational(view: View, noise: Noise) -> Array:
-    game, moves = view.game, whole(view, "move") - 1
+def rational(view: View, noise: Noise) -> Any:
+    game = view.game
     if not game.open_values:
-        return by_scenario(fair, view, noise)
+        return rule_of(fair)(view, noise)
     if game.at_once or game.open_end:
-        return by_scenario(full_information, view, noise)
-    return by_scenario(perfect, view, noise, count=game.moves, moves=moves)
-
-
-def conceder(step: int, view: View, noise: Noise) -> Array:
-    offers = (whole(view, "move") - 1) // 2
-    return by_scenario(conceded, view, noise, step, count=WORTH + 1, moves=offers)
+        return rule_of(full_information)(view, noise)
+    return rule_of(perfect, count=game.moves, each=1)(view, noise)
 
 
 def any_legal(view: View, noise: Noise) -> Array:
@@ -145,13 +131,13 @@ def meaning(game: Rulebook, value: str) -> tuple[int, ...]:
 
 PLAYERS = Players(
     {
-        "rational": partial(seat_by_seat, rational),
-        "best_response": partial(seat_by_seat, rational),
+        "rational": rational,
+        "best_response": rational,
         "cooperative": rule_of(fair),
         "greedy": Kind("asks for all that it values, and accepts 8 or more", rule_of(greedy)),
         "conceder": Kind(
             "asks for all, and in each further offer for so many points less",
-            lambda step, view, noise: seat_by_seat(partial(conceder, step), view, noise),
+            lambda step, *view: rule_of(conceded, step, count=WORTH + 1)(*view),
             "<step>",
             read=count_from(0, WORTH, "conceder needs a step from 0 to 10, as in conceder:1"),
         ),
@@ -160,7 +146,7 @@ PLAYERS = Players(
             "knows all values, and asks for its part of the division with the largest product",
             rule_of(full_information),
         ),
-        "accepts_all": Kind("accepts any offer; asks for what fair does", rule_of(accepts_all)),
+        "accepts_all": Kind("accepts any offer; asks for what fair does", rule_of(fair, 0)),
         "random": any_legal,
         "fixed": fixed,
     },

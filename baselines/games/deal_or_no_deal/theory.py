@@ -175,8 +175,8 @@ def welfare(game: Any, steps: Steps) -> Parts:
     best = [divisions_of(rows_of(game, i)).scores.sum(axis=0).max() for i in indexes]
     solved = game.open_values and not game.at_once and not game.open_end
     ends = [float(sum(plan(game, i)[0].payoffs)) if solved else np.nan for i in indexes]
-    best, ends = (np.reshape(part, scenario.shape) for part in (best, ends))
-    return total, 0, best, ends, ends
+    highest, end = (np.reshape(part, scenario.shape) for part in (best, ends))
+    return total, 0, highest, end, end
 
 
 def unasked(game: Any) -> tuple[str, ...]:

@@ -204,12 +204,6 @@ class DealOrNoDeal(Rulebook):
         record["standing"] = state.standing
         return next_state, Outcome(payoffs, self.everybody(next_state.over), Later(record))
 
-    @cached_property
-    def _powers(self) -> Array:
-        """Numerators and denominators by moves made, ``(2, moves + 1)``."""
-        power = np.maximum(np.arange((0 if self.at_once else self.moves) + 2) - 2, 0)
-        return np.array(self.discount.as_integer_ratio())[:, None] ** power
-
     def payoffs(self, state: DealOrNoDealState) -> PerPlayer:
         """Return what is paid at the end, float64 ``(players, *batch)``; 0 until then."""
         ends = state.over & ~state.void & (self.at_once | state.accepted)
@@ -221,13 +215,13 @@ class DealOrNoDeal(Rulebook):
             fit = state.takes[0] + state.takes[1] == everything
             return self.scenarios.worth(state.scenario, state.takes) * fit
         # The one that did not accept, whose turn it is again, made the offer.
-        rest = everything - state.standing
-        worth = self.scenarios.worth(
-            state.scenario, np.where(self.moves_now(state), state.standing, rest)
-        )
+        parts = np.where(self.moves_now(state), state.standing, everything - state.standing)
+        worth = self.scenarios.worth(state.scenario, parts)
         if self.discount == 1:
             return worth
-        above, below = looked_up(self._powers, np.minimum(state.round, self.moves), 1)
+        powers = np.maximum(np.arange(self.moves + 1) - 2, 0)  # by moves
+        ratios = np.array(self.discount.as_integer_ratio())[:, None] ** powers
+        above, below = looked_up(ratios, np.minimum(state.round, self.moves), 1)
         return worth * above / below
 
     # -- what players know -------------------------------------------------------------------------
