@@ -18,7 +18,6 @@ WHY_NOT = {
     "emergency_evacuation": ("a stand-in was put into an array", "more than 64 players"),
     "bertrand_competition": ("np.exp is not traced",),  # logit demand
     "english_auction": ("more than 20000 operations",),  # rounds are skipped until none is
-    "matrix_game": ("np.einsum is not traced",),  # what is seen of others with slips
     "deal_or_no_deal": ("a stand-in was put into an array",),  # scenarios are looked up
 }
 """The games that do not trace, all of them or with some settings."""
