@@ -18,7 +18,6 @@ WHY_NOT = {
     "emergency_evacuation": ("arrays used as indices", "more than 64 players"),
     "bertrand_competition": ("np.exp is not traced",),  # logit demand
     "english_auction": ("more than 20000 operations",),  # rounds are skipped until none is
-    "matrix_game": ("'O'",),  # `np.einsum` of what is seen of others with slips
 }
 """The games that do not trace, all of them or with some settings."""
 PRESETS = [(n, {"preset": preset}) for n in NAMES for preset in (None, *game_class(n).presets)]

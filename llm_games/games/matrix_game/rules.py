@@ -229,7 +229,10 @@ class MatrixGame(OpenRounds):
     @cached_property
     def _past(self) -> tuple[list[Fact], list[Fact]]:
         """What is told again of past rounds, and what else rule players remember."""
-        high, actions = self.bounds()[1], lambda s: s.actions
+        high, seats = self.bounds()[1], range(self.players)
+        actions = lambda s: s.sight_1[0] if self.tells_each else s.actions
+        if self.sees_wrong and self.tells_each:
+            actions = lambda s: np.stack([s.sight_1[seat, seat] for seat in seats])
         facts = [Fact("action", actions, 0, high, "own action of the last round, from 0")]
         if not self.sees_wrong:
             payoff = lambda s: self.payoffs_of(s.actions) * (s.round > 0)
@@ -247,7 +250,7 @@ class MatrixGame(OpenRounds):
                 sight = lambda s, ago=ago: of_each(getattr(s, f"sight_{ago}"))
                 meaning = f"action of seat {{}} as seen, {ago} rounds ago"
                 facts.append(Fact(name, sight, 0, high, meaning, True))
-            for seat in range(self.players):
+            for seat in seats:
                 counts = lambda s, seat=seat: of_each(s.counts[:, seat])
                 meaning = f"times that seat {seat} was seen to play action {{}}"
                 facts.append(Fact(f"count_{seat}", counts, 0, self.rounds, meaning, high + 1))
