@@ -33,7 +33,7 @@ DRAWN = {
     "items": [("pen", "cup")],
     "scenario": [lambda rng, n, k=k: rng.choice(law(k)).tolist() for k in (2, 3, 3)],
 }
-TOO_LARGE = {"scenario"}
+TOO_LARGE = {"scenario", "moves", "open_values"}
 KEPT = 2000
 BAD_PARAMETERS = [
     ({"players": 3}, "players must be an integer of at least 2 and at most 2"),
