@@ -165,13 +165,15 @@ def type_mixture(foretold: ForetoldMoves) -> TypeMixture:
     fits = [_searched(foretold, start) for start in starts[:CLIMBED]]
     log_likelihood, shares, error, spread = max(fits, key=lambda fit: fit[0])
     logs = foretold.by_seat(np.log(foretold.likelihoods(error, spread)))
+    # Shares of few seats are too sure: each type counts as one seat more, as Laplace's rule has it.
+    likely = (shares * foretold.count + 1) / (foretold.count + len(shares))
     return TypeMixture(
         types=foretold.types,
         shares=shares,
         error=error,
         spread=spread if foretold.numbers else None,
         log_likelihood=log_likelihood,
-        posterior=posteriors(logs, shares),
+        posterior=posteriors(logs, likely),
         distances=_distances(foretold, error, spread),
     )
 
