@@ -18,6 +18,7 @@ from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games
 from llm_games.benchmarks.run.api import run
 from llm_games.benchmarks.run.replay import replay
+from llm_games.benchmarks.show.tables import run_tables
 from llm_games.noise import Noise
 from llm_games.questions import MISSING
 from llm_games.registry import game_class, rulebook
@@ -105,7 +106,7 @@ def test_no_constant_answer_does_in_all_kinds(name):
         game = drawn_game(name, number).core
         state = game.reset(number)
         for step in range(5):
-            if state.over or count.total() >= 50:
+            if state.over or count.total() >= 40:
                 break
             seats = np.flatnonzero(game.asked(state)).tolist()
             seat = seats[(number + step) % len(seats)]
@@ -216,9 +217,10 @@ def test_a_kind_that_there_is_not(tmp_path):
         run(config, tmp_path / "a.db")
 
 
-def test_a_graded_run_replays_and_its_survivors_are_those_of_the_record(tmp_path):
+def test_a_graded_run_replays_and_is_shown_everywhere(tmp_path, llm_games):
     path = tmp_path / "a.db"
-    run("graded/battle_royale", path, seats="mock", episodes=2)
+    done = run("graded/battle_royale", path, seats="mock", episodes=2)
+    result = done.games["battle_royale"]
     with Records.open_readonly(path) as records:
         assert replay(records).differences == ()
         [game] = games(records)
@@ -228,6 +230,25 @@ def test_a_graded_run_replays_and_its_survivors_are_those_of_the_record(tmp_path
     assert rows["survival, Brier"].last < rows["survival, Brier"].uniform == -0.25
     assert all(end.any() for end in ends)
     assert rows["reply, right"].constant < 1
+    shown = {head for grid in run_tables([result], None) for head in grid.columns}
+    assert {"constant", "last", "uniform"} <= shown  # in the terminal, and so in the viewer
+    llm_games("report", path, "--out", tmp_path / "r", "--no-baselines")
+    assert "<h2>Graded questions</h2>" in (tmp_path / "r" / "report.html").read_text("utf-8")
+    table = (tmp_path / "r" / "tables" / "graded.csv").read_text("utf-8")
+    assert table.count("survival, Brier") == 1
+
+
+@pytest.mark.long
+def test_the_graded_run_of_all_games(tmp_path):
+    """As shipped, played by chance: 0 differences, and constant answers do not do."""
+    path, exact = tmp_path / "a.db", {"payoff", "reply, right", "equilibrium"}
+    results = run("graded", path, seats="mock").games
+    assert {*results} == {*NAMES}
+    for result in results.values():
+        constants = [row.constant for row in result.graded if row.measure in exact]
+        assert min(constants) <= 0.5, result.label
+    with Records.open_readonly(path) as records:
+        assert replay(records).differences == ()
 
 
 def test_chances():
