@@ -29,9 +29,9 @@ def drawn_parameters(name: str, noise: Noise) -> dict[str, Any]:
     for field in dataclasses.fields(game_class(name)):
         if field.name in KEPT or field.name in parameters:
             continue
-        known = {str(value) for value in known_values(name, field.name)}
+        published = {str(value) for value in known_values(name, field.name)}
         for value in _values(field, noise.of(field.name)):
-            if str(value) not in known and _builds(name, parameters | {field.name: value}):
+            if str(value) not in published and _builds(name, parameters | {field.name: value}):
                 parameters[field.name] = value
                 break
     return parameters

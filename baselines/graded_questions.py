@@ -123,11 +123,11 @@ def _row(game: Rulebook, moves: Mapping[int, Any]) -> tuple[Any, ...]:
 
 
 def _told(game: Rulebook, state: Any, moves: Mapping[int, Any], me: int) -> list[dict[str, Any]]:
-    names, told = game.names(), []
+    names, lines = game.names(), []
     for seat, move in moves.items():
         reply = replace(game.asks(state, seat), remarks=()).reply(move)
-        told.append({"name": names[seat], "reply": reply, "own": seat == me})
-    return told
+        lines.append({"name": names[seat], "reply": reply, "own": seat == me})
+    return lines
 
 
 # -- what an outcome pays -------------------------------------------------------------------------
@@ -139,14 +139,14 @@ def _payoff(view: View, noise: Noise) -> GradedAside | None:
     question = Real("outcome", floor(low) * CENT, ceil(high) * CENT, 2, units=())
     asides: dict[Any, GradedAside] = {}
     for number in range(DRAWN):
-        steps, told = _supposed_steps(game, state, seat, noise.of("supposed", number))
+        steps, lines = _supposed_steps(game, state, seat, noise.of("supposed", number))
         if _settled(game, state, steps, seat, noise):
-            values = {"supposed": told, "what": what}
+            values = {"supposed": lines, "what": what}
             aside = GradedAside(f"payoff{GRADED}", question, values, supposed=tuple(steps))
             asides[round(value_after(game, state, steps, seat), 2)] = aside
     unchanged = round(value_after(game, state, (), seat), 2)
     changed = {answer: aside for answer, aside in asides.items() if answer != unchanged}
-    if changed and noise.of("changed").random() < 3 / 4:
+    if len(changed) > 2 and noise.of("changed").random() < 3 / 4:
         asides = changed
     return _varied(asides, noise) if changed else None
 
@@ -168,36 +168,36 @@ def outcome_of(game: Rulebook) -> SupposedOutcome:
 
 def value_after(game: Rulebook, state: Any, steps: Sequence[Sequence[Any]], seat: int) -> float:
     """Return a seat's outcome if these steps follow on a state."""
-    paid, of_state = 0.0, outcome_of(game).of
+    total, of_state = 0.0, outcome_of(game).of
     for row in steps:
         state, outcome = game.step(state, game.assemble(state, moves_of(row)))
-        paid += float(outcome.rewards[seat])
-    return paid if of_state is None else float(of_state(state, seat))
+        total += float(outcome.rewards[seat])
+    return total if of_state is None else float(of_state(state, seat))
 
 
 def _supposed_steps(
     game: Rulebook, state: Any, seat: int, noise: Noise
 ) -> tuple[list[tuple[Any, ...]], list[dict[str, Any]]]:
-    steps, told = [], []
+    steps, lines = [], []
     count = int(noise.of("steps").integers(1, LONGEST + 1)) if game.turns else 1
     for number in range(count):
         if state.over:
             break
         moves = drawn_moves(game, state, noise.of("step", number))
-        told += _told(game, state, moves, seat)
+        lines += _told(game, state, moves, seat)
         steps.append(_row(game, moves))
         state, _ = game.step(state, game.assemble(state, moves))
-    return steps, told
+    return steps, lines
 
 
 def _settled(game: Rulebook, state: Any, steps: Sequence[Any], seat: int, noise: Noise) -> bool:
     """Test whether no chance that nobody has seen yet changes what is paid."""
     unseen = [draw.name for draw in game.draws() if draw.out == 0 and hasattr(state, draw.name)]
-    paid = value_after(game, state, steps, seat)
+    value = value_after(game, state, steps, seat)
     for number in range(4 if unseen else 0):
         chance = game.chance(noise.of("other", number))
         other = state.replace(**{name: chance[name] for name in unseen})
-        if value_after(game, other, steps, seat) != paid:
+        if value_after(game, other, steps, seat) != value:
             return False
     return True
 
@@ -209,7 +209,7 @@ def _reply(view: View, noise: Noise) -> GradedAside | None:
     game, state, seat = view.game, view.sight.state, view.seat
     question = replace(game.asks(state, seat), remarks=())
     together = int(game.asked(state).sum()) > 1 and game.division is None
-    asides: dict[Any, GradedAside] = {}
+    asides, counts = dict[Any, GradedAside](), dict[Any, int]()  # by the best reply, of how many
     for number in range(REPLIES if together else 1):
         moves = drawn_moves(game, state, noise.of("supposed", number))
         others = {k: move for k, move in moves.items() if k != seat and together}
@@ -219,7 +219,9 @@ def _reply(view: View, noise: Noise) -> GradedAside | None:
             supposed = (_row(game, others),) if others else ()
             best = losses.tried[int(losses.lost.argmin())]
             asides[best] = GradedAside(f"reply{GRADED}", question, values, supposed=supposed)
-    return _varied(asides, noise)
+            counts[best] = int((losses.lost <= losses.lost.min() + CLOSE).sum())
+    fewest = min(counts.values(), default=0)
+    return _varied({k: aside for k, aside in asides.items() if counts[k] <= 2 * fewest}, noise)
 
 
 def losses_to(

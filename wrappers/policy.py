@@ -67,8 +67,8 @@ class Decision:
     @property
     def last(self) -> Attempt | None:
         """The last attempt, without the graded questions that come after a move."""
-        own = (attempt for attempt in self.attempts[::-1] if not attempt.kind.endswith(GRADED))
-        return next(own, None)
+        attempts = reversed(self.attempts)
+        return next((a for a in attempts if not a.kind.endswith(GRADED)), None)
 
 
 class Decided(NamedTuple):

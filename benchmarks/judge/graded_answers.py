@@ -129,8 +129,10 @@ def _row(
 
 def _mean(values: Sequence[float], weights: Array) -> float | None:
     numbers = np.array(values)
-    known = ~np.isnan(numbers)
-    return float(np.average(numbers[known], weights=weights[known])) if known.any() else None
+    defined = ~np.isnan(numbers)
+    if not defined.any():
+        return None
+    return float(np.average(numbers[defined], weights=weights[defined]))
 
 
 def best_constant(measure: str, marks: Sequence[Mark], weights: Array) -> float | None:
@@ -269,25 +271,25 @@ def _reply_marks(losses: ReplyLosses, scored: str, right: str = "") -> Iterator[
 def _belief(played: _Replayed, note: NoteRow) -> Iterator[Mark]:
     rules, answer, index = played.episode.rules, note.content["answer"], played.index[note.step]
     if rules.turns:
-        paid = played.episode.rewards
-        truth, last = _leaders(paid.sum(axis=0)), _leaders(paid[:index].sum(axis=0))
+        rewards = played.episode.rewards
+        truth, last = _leaders(rewards.sum(axis=0)), _leaders(rewards[:index].sum(axis=0))
         yield from _chances("belief", list(answer.values()), truth, last)
         return
     others = graded.others_of(rules, played.state(note), note.seat)
-    now, before = (_moved(played, index - back, others) for back in (0, 1))
-    if not now:
+    actual, previous = (_moved(played, index - back, others) for back in (0, 1))
+    if not actual:
         return
     if isinstance(answer, dict):
-        marks, believed = _believed_chances(played, note, others, now, before)
+        marks, believed = _believed_chances(played, note, others, actual, previous)
     else:
-        marks, believed = _believed_mean(played, note, others, now, before)
+        marks, believed = _believed_mean(played, note, others, actual, previous)
     yield from marks
     row = [MISSING] * rules.players
-    for seat, move in zip(others, believed, strict=True):
-        row[seat] = move
-    own = played.episode.records[index]["answers"][note.seat]
-    if own is not None and own != MISSING and "reply" in graded.kinds_of(rules):
-        losses = graded.losses_to(rules, played.state(note), row, note.seat, own)
+    for seat, expected in zip(others, believed, strict=True):
+        row[seat] = expected
+    move = played.episode.records[index]["answers"][note.seat]
+    if move not in (None, MISSING) and "reply" in graded.kinds_of(rules):
+        losses = graded.losses_to(rules, played.state(note), row, note.seat, move)
         if losses is not None:
             yield from _reply_marks(losses, "belief, consistency")
 
@@ -297,24 +299,26 @@ Believed = tuple[Iterator[Mark], list[int]]
 
 
 def _believed_chances(
-    played: _Replayed, note: NoteRow, others: Sequence[int], now: list[int], before: list[int]
+    played: _Replayed, note: NoteRow, others: Sequence[int], actual: list[int], previous: list[int]
 ) -> Believed:
     answer = note.content["answer"]
     words = graded.move_words(played.episode.rules.asks(played.state(note), others[0])) or {}
     moves = np.array([words[option] for option in answer])
-    shares = [(moves[:, None] == np.array(of)).mean(axis=1) for of in (now, before or [*moves])]
+    shares = [
+        (moves[:, None] == np.array(of)).mean(axis=1) for of in (actual, previous or [*moves])
+    ]
     counts = _parts(list(answer.values()), len(others))
     marks = _chances("belief", list(answer.values()), *shares)
     return marks, np.repeat(moves, counts).tolist()
 
 
 def _believed_mean(
-    played: _Replayed, note: NoteRow, others: Sequence[int], now: list[int], before: list[int]
+    played: _Replayed, note: NoteRow, others: Sequence[int], actual: list[int], previous: list[int]
 ) -> Believed:
     rules, guess = played.episode.rules, note.content["answer"] / graded.CENT
     low, high = graded.belief_ends(rules, played.state(note), others)
-    truth, middle = float(np.mean(now)) / rules.unit, (low + high) / 2
-    last = float(np.mean(before)) / rules.unit if before else middle
+    truth, middle = float(np.mean(actual)) / rules.unit, (low + high) / 2
+    last = float(np.mean(previous)) / rules.unit if previous else middle
     score, of_last, idle = (-(((x - truth) / (high - low)) ** 2) for x in (guess, last, middle))
     mark = Mark("belief", score, of_last, idle, truth=np.array([truth / (high - low)]))
     return iter((mark,)), [round(guess * rules.unit)] * len(others)
@@ -322,8 +326,8 @@ def _believed_mean(
 
 def _survival(played: _Replayed, note: NoteRow) -> Iterator[Mark]:
     rules, chances = played.episode.rules, note.content["answer"]
-    names, paid = rules.names(), played.episode.rewards.sum(axis=0)
-    lives = graded.survivors(rules, played.states[-1], paid)
+    names, payoffs = rules.names(), played.episode.rewards.sum(axis=0)
+    lives = graded.survivors(rules, played.states[-1], payoffs)
     truth = np.array([float(lives[names.index(name)]) for name in chances])
     yield from _chances("survival", list(chances.values()), truth, np.ones(len(truth)), 1 / 2)
 
@@ -334,12 +338,12 @@ def _chances(
     idle = np.full(len(truth), uniform or 1 / len(truth))
     for measure in (f"{kind}, Brier", f"{kind}, log"):
         score = PROPER[measure]
-        scores = (score(np.array(given), truth) for given in (chances, last, idle))
+        scores = (score(np.array(guess), truth) for guess in (chances, last, idle))
         yield Mark(measure, next(scores), next(scores), next(scores), truth=truth)
 
 
-def _leaders(paid: Array) -> Array:
-    first = (paid == paid.max()).astype(float)
+def _leaders(payoffs: Array) -> Array:
+    first = (payoffs == payoffs.max()).astype(float)
     return first / first.sum()
 
 

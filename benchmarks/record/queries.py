@@ -288,7 +288,7 @@ class Records:
         Replies to graded questions, which come after a move, do not count.
         """
         has_kind = "kind" in self._columns(TABLES[schema.AttemptRow])
-        own = f"AND substr(kind, -1) != '{GRADED}' " * has_kind
+        last = f"AND substr(kind, -1) != '{GRADED}' " * has_kind + "ORDER BY number DESC LIMIT 1"
         glimpses = {}
         for decision in places:
             actions = self._rows(
@@ -296,7 +296,7 @@ class Records:
             )
             texts = self._rows(
                 "SELECT substr(CAST(text AS BLOB), 1, 4 * ?4) FROM attempts "  # a NUL ends no bytes
-                f"WHERE (episode, step, seat) = (?1, ?2, ?3) {own}ORDER BY number DESC LIMIT 1",
+                f"WHERE (episode, step, seat) = (?1, ?2, ?3) {last}",
                 *decision,
                 limit,
             )

@@ -10,7 +10,7 @@ from llm_games.baselines.graded_questions import KINDS
 from llm_games.noise import Noise
 from llm_games.registry import rulebook
 
-EPISODES = 5
+EPISODES = 8
 SEED = 1  # of the drawn parameters: the same for all who are compared
 
 
