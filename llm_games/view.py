@@ -100,7 +100,8 @@ class Sight:
         """Return what a seat of one table is asked, or None; made once."""
         questions = self._questions
         if seat not in questions:
-            questions[seat] = self.game.asks(self.state, seat) if seat in self.asked else None
+            asked = self.game.asks(self.state, seat) if seat in self.asked else None
+            questions[seat] = self.game.disguise.question(asked) if self.game.disguise else asked
         return questions[seat]
 
     def fact(self, index: int) -> Array:

@@ -34,7 +34,7 @@ from llm_games.benchmarks.run.python_objects import written
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.game_rooms import ROOMS
 from llm_games.import_names import OWN, is_named
-from llm_games.registry import game_class, rulebook
+from llm_games.registry import disguised, game_class, rulebook
 from llm_games.rulebook import Rulebook, seated
 from llm_games.talk import Talk
 from llm_games.wrappers.clients import budget as books
@@ -54,6 +54,7 @@ from llm_games.wrappers.user_players import Own, client_of
 
 GUESTS_TAKE = ("prompts", "prompt_folder")  # settings of seats that somebody outside plays
 FEWEST_TABLES = 64  # unless it is set how many are played at the same time
+IN_WORDS = {"best_response", "equilibrium", "calculator"}  # tools that speak as a seat is asked
 DEFAULT = "default"  # in a game's own seats: the run's player at this seat
 
 
@@ -121,13 +122,20 @@ class PlannedGame(Settings):
     prolonged: list[int] = Field(default_factory=list)
     success: str | None = None
     branch: BranchPoint | None = None
+    isomorphs: list[int] = Field(default_factory=list)
+    """by episode the seed of the words in which it is read; [] for the plain ones"""
     ignored: str = Field("", exclude=True, repr=False)
     """what seats that stand for the run's players set for models, where these ask none"""
 
-    def rules(self, seating: Sequence[int] | None = None) -> Rulebook:
-        """With players at their own seats, or where `seating` has them."""
+    def rules(self, seating: Sequence[int] | None = None, isomorph: int | None = None) -> Rulebook:
+        """With players at their own seats, or where `seating` has them; in plain words, or not."""
         places = range(len(self.seats)) if seating is None else seating
-        return rulebook(self.game, **seated(game_class(self.game), self.params, places))
+        rules = rulebook(self.game, **seated(game_class(self.game), self.params, places))
+        return rules if isomorph is None else disguised(rules, isomorph)
+
+    def disguises(self) -> list[int | None]:
+        """By episode the seed of its words, None for the plain ones."""
+        return [*self.isomorphs] or [None] * len(self.seeds)
 
     def seatings(self) -> list[list[int]]:
         """By episode and seat the place in `seats`: ``fixed``, ``rotate`` or ``shuffled``."""
@@ -166,7 +174,10 @@ class PlannedGame(Settings):
             )
         seeds = [episode_seed(run, chance, i) for i in range(len(self.seeds), episodes)]
         prolonged = [*self.prolonged, len(self.seeds)]
-        return self.model_copy(update={"seeds": self.seeds + seeds, "prolonged": prolonged})
+        instances = [*dict.fromkeys(self.isomorphs)]
+        added = _in_turn(instances, len(seeds), self.label) if instances else []
+        update = {"seeds": self.seeds + seeds, "prolonged": prolonged}
+        return self.model_copy(update=update | {"isomorphs": self.isomorphs + added})
 
 
 class RunPlan(Settings):
@@ -343,6 +354,7 @@ class Overrides:
     games: Sequence[str] = ()
     episodes: int | None = None
     seed: int | None = None
+    isomorphs: int | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     talk: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -366,6 +378,7 @@ class Overrides:
 
     def apply(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         by_game: dict[str, Any] = {"seats": list(self.seats) or None, "episodes": self.episodes}
+        by_game["isomorphs"] = self.isomorphs
         overrides = by_game | {"seed": self.seed, "scoring": self.scoring}
         changed = dict(raw) | {key: value for key, value in overrides.items() if value is not None}
         extra = {"params": self.params, "talk": self.talk}
@@ -496,6 +509,18 @@ def episode_seed(run: int, chance: str, number: int) -> int:
     return int(sequence.generate_state(1, np.uint64)[0] >> 1)
 
 
+def _in_turn(instances: list[int], episodes: int, location: str) -> list[int]:
+    """Give each instance as many episodes in a row, so that players rotate within each."""
+    count = len(instances)
+    if episodes % count:
+        more = episodes + count - episodes % count
+        raise ConfigError(
+            f"{location}: {episodes} episodes cannot be divided evenly among {count} isomorphs; "
+            f"play a multiple of {count}, such as {more}"
+        )
+    return [seed for seed in instances for _ in range(episodes // count)]
+
+
 def is_model(player: str, objects: Mapping[str, Any]) -> bool:
     """It asks a language model, and so takes settings."""
     with suppress(LLMGamesError):  # said when it is made
@@ -511,7 +536,7 @@ def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
     policies: dict[str, Policy] = {}
     shared = shared or plan.shared()
     for game in plan.games:
-        rules = game.rules()
+        rules = game.rules(isomorph=game.disguises()[0] if game.seeds else None)
         for number, seat in enumerate(game.seats):
             try:
                 if seat.key not in policies or not seat.asks:
@@ -616,8 +641,32 @@ def _game(
         ignored=ignored,
         **game.model_dump(include={"max_steps", "series", "given"}),
     )
+    count = game.isomorphs or file.isomorphs
+    instances = _isomorphs(planned, rules, count, file.seed, location) if count else []
     order = game.order or file.order or ("rotate" if planned.mixed else "fixed")
-    return _movable(planned.model_copy(update={"order": order}), location)
+    return _movable(planned.model_copy(update={"order": order, "isomorphs": instances}), location)
+
+
+def _isomorphs(
+    game: PlannedGame, rules: Rulebook, count: int, run: int, location: str
+) -> list[int]:
+    """By episode the seed of its words; ConfigError: the game cannot be played in others."""
+    try:
+        disguised(rules, 0)
+    except LLMGamesError as error:
+        raise ConfigError(f"{location}: isomorphs: {error}") from None
+    if game.series:
+        raise ConfigError(f"{location}: a series is recalled in one wording: leave isomorphs out")
+    for seat in game.seats:
+        tools = {str(tool).partition(":")[0] for tool in seat.settings.get("tools") or ()}
+        if foreign := ", ".join(sorted(tools - IN_WORDS)):
+            raise ConfigError(
+                f"{location}: {foreign} would speak to {seat.name} in plain units: leave out "
+                f"isomorphs, or tools other than {', '.join(sorted(IN_WORDS))}"
+            )
+        if seat.is_guest:
+            raise ConfigError(f"{location}: {seat.player} sees the plain table: no isomorphs")
+    return _in_turn([episode_seed(run, "isomorph", i) for i in range(count)], len(game.seeds), location)
 
 
 def _movable(game: PlannedGame, location: str) -> PlannedGame:

@@ -75,6 +75,10 @@ def run(
     ] = None,
     episodes: Annotated[int | None, value("N", "of each game")] = None,
     seed: Annotated[int | None, value("N", "all randomness comes from it")] = None,
+    isomorphs: Annotated[
+        int | None,
+        value("K", "tell each game in K ways, of other words and units, and say what it changes"),
+    ] = None,
     db: Annotated[
         Path | None, value("FILE", "file to record in; by default a new one in this folder")
     ] = None,
@@ -132,7 +136,8 @@ def run(
     from llm_games.benchmarks.run.processes import by_workers
 
     named = "episodes", "seed", "prompts", "reasoning", "persona", "scoring", "base_url", "max_wait"
-    options = {name: context.params[name] for name in (*named, "part")} | costs(context)
+    named = *named, "part", "isomorphs"
+    options = {name: context.params[name] for name in named} | costs(context)
     options |= {"memory": _number(memory), "temperature": _number(temperature)}
     options |= {"params": values_of("--param", params), "talk": values_of("--talk", talk)}
     overrides = Overrides.of(seats=seat, games=game, **options)

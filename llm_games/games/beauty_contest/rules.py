@@ -47,7 +47,7 @@ class AnyReal(Real):
         return {"type": "number"}
 
     def legal(self) -> dict[str, Any]:
-        return Real(self.key, self.low, self.high, self.decimals).schema()
+        return Real(self.key, self.low, self.high, self.decimals, scale=self.scale).schema()
 
     def wanted(self) -> str:
         return "a number"
