@@ -49,8 +49,9 @@ class Surface(NamedTuple):
 
     `words` are groups of rows of forms, parted by blanks; the first row is the plain one, and its
     forms are the marks: ``("go going went", "sail sailing sailed")``. ``bid:past`` is one of two
-    forms that are spelled alike, ``at_camp`` has a blank. `counts` says what each told value counts, by that: a thing that
-    gets a unit, or one of `PLAIN_KINDS`. `action` is what an answer in numbers counts.
+    forms that are spelled alike, ``at_camp`` has a blank. `counts` are the told values by what
+    they count: a thing that gets a unit, or one of `PLAIN_KINDS`. `action` is the thing that an
+    answer in numbers counts.
     """
 
     words: tuple[tuple[str, ...], ...]
@@ -79,7 +80,7 @@ class Disguise:
         words: dict[str, str] = {}
         for plain, *others in self.surface.words:
             row = (plain, *others)[self._drawn(plain, 1 + len(others))]
-            forms = (form.replace("_", " ") for form in row.split())
+            forms = (form.partition(":")[0].replace("_", " ") for form in row.split())
             words |= zip(plain.split(), forms, strict=True)
         return words
 
@@ -116,7 +117,8 @@ class Disguise:
 
     def _check_marked(self, source: str, file: str) -> None:
         plain = {word.partition(":")[0] for word in self.words}
-        said = _WORD.findall(" ".join(_spoken(MARK.sub("", source))).lower())
+        rest = MARK.sub(lambda mark: "0" * mark[1][0].isdigit(), source)
+        said = _WORD.findall(" ".join(_spoken(rest)).lower())
         if bare := next((word for word in said if word in plain), None):
             raise BadParameter(
                 f"{file} cannot be renamed: it says {bare!r}, of which {self.game} has other "
@@ -139,10 +141,9 @@ class Disguise:
         return {name: self._told(name, value, names) for name, value in values.items()}
 
     def _told(self, name: str, value: Any, names: Mapping[str, str]) -> Any:
-        if isinstance(value, Mapping):
-            if name == "last":
-                return self.told(value, names)
-            return {names.get(k, k): self._told(name, v, names) for k, v in value.items()}
+        if isinstance(value, Mapping):  # by name of what is told, or by seats'
+            of = {k: k if k in self._kinds else name for k in value}
+            return {names.get(k, k): self._told(of[k], v, names) for k, v in value.items()}
         if isinstance(value, list | tuple):
             return [self._told(name, item, names) for item in value]
         kind = self._kinds.get(name)

@@ -666,7 +666,8 @@ def _isomorphs(
             )
         if seat.is_guest:
             raise ConfigError(f"{location}: {seat.player} sees the plain table: no isomorphs")
-    return _in_turn([episode_seed(run, "isomorph", i) for i in range(count)], len(game.seeds), location)
+    instances = [episode_seed(run, "isomorph", number) for number in range(count)]
+    return _in_turn(instances, len(game.seeds), location)
 
 
 def _movable(game: PlannedGame, location: str) -> PlannedGame:
