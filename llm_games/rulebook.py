@@ -734,7 +734,7 @@ class Rulebook(ABC):
     def names(self) -> list[str]:
         return self._names
 
-    def called(self) -> list[str]:
+    def names_in_words(self) -> list[str]:
         """Return the names of seats in words."""
         return self.disguise.names(self.names()) if self.disguise else self.names()
 

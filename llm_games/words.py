@@ -136,7 +136,7 @@ class Prompts:
 
     def rules(self, game: Rulebook, seat: int, persona: str | None = None) -> str:
         """Return the rules as this seat hears them, after one of `PERSONAS` or your own words."""
-        core, me = game.core, game.called()[seat]
+        core, me = game.core, game.names_in_words()[seat]
         names = self._in_words(core, core.terms()) | self._seat_values(core, seat, me)
         rules = _render(self._template_of(core), names, "rules")
         if core is not game:
@@ -149,7 +149,7 @@ class Prompts:
 
     def _talk_rules(self, game: Any, seat: int) -> str:
         """Return the rules of the talk around a game; "" if it is not announced."""
-        talk, names = game.talk, game.called()
+        talk, names = game.talk, game.names_in_words()
         if not talk.announce:
             return ""
         reach, seats = talk.reach(game.players), range(game.players)
@@ -296,12 +296,14 @@ class Prompts:
     def _in_words(self, game: Rulebook, values: dict[str, Any]) -> dict[str, Any]:
         if game.disguise is None:
             return values
-        return game.disguise.told(values, dict(zip(game.names(), game.called(), strict=True)))
+        return game.disguise.told(
+            values, dict(zip(game.names(), game.names_in_words(), strict=True))
+        )
 
     def _terms_of(self, game: Rulebook) -> list[dict[str, Any]]:
         """Return the names that stay in a game, by seat."""
         if self._game is not game:
-            terms, names = self._in_words(game, game.terms()), enumerate(game.called())
+            terms, names = self._in_words(game, game.terms()), enumerate(game.names_in_words())
             terms["notes"] = NO_NOTES
             self._terms = [terms | self._seat_values(game, seat, name) for seat, name in names]
             self._game = game

@@ -191,9 +191,9 @@ def test_numbers_that_wordings_name_are_counted_too():
 def test_seats_have_other_names_and_stay():
     game = disguised(rulebook("divide_dollar", players=4, talk={"turns": 1}), 2)
     assert game.names() == [f"player_{i}" for i in range(4)]
-    assert {*game.called()}.isdisjoint(game.names())
-    assert len({*game.called()}) == 4
-    assert game.called()[1] in Prompts("divide_dollar").rules(game, 1)
+    assert {*game.names_in_words()}.isdisjoint(game.names())
+    assert len({*game.names_in_words()}) == 4
+    assert game.names_in_words()[1] in Prompts("divide_dollar").rules(game, 1)
     assert "player_" not in Prompts("divide_dollar").rules(game, 1)
 
 
