@@ -199,6 +199,11 @@ class RunPlan(Settings):
     links: Any = Field(default=None, exclude=True, repr=False)
     """the `Guests` who are asked, while a server lets them in; not written down"""
 
+    def isomorphic(self) -> dict[str, tuple[int, int]]:
+        """Return the games that are told in several ways: episodes and ways, by label."""
+        instances = {game.label: game.isomorphs for game in self.games if game.isomorphs}
+        return {label: (len(seeds), len({*seeds})) for label, seeds in instances.items()}
+
     def guest_seats(self) -> dict[str, list[str]]:
         """Return by label, seat for seat, by which link it is played; "" for no guest's.
 

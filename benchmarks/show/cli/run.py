@@ -226,6 +226,7 @@ def costs(context: Context) -> dict[str, Any]:
 
 
 def _dry_run(plan: RunPlan, as_json: bool) -> None:
+    from llm_games.benchmarks.judge.surface_shares import power_grid
     from llm_games.benchmarks.run.estimate import estimate, fits
     from llm_games.benchmarks.run.needed import needed, needed_grids
     from llm_games.benchmarks.run.plan import players
@@ -244,6 +245,8 @@ def _dry_run(plan: RunPlan, as_json: bool) -> None:
         summary["prices"] = {name: price.plain() for name, price in shared.ledger.prices.items()}
         summary["budget"] = dict(fits(budget, rows))
         summary["needed"] = [row.plain() for row in needed(plan)]
+        if isomorphic := plan.isomorphic():
+            summary["surface"] = list(power_grid(isomorphic).dicts())
         print(json.dumps(summary, default=str))  # money is exact, in words
         return
     terminal = console()
@@ -261,6 +264,8 @@ def _dry_run(plan: RunPlan, as_json: bool) -> None:
         terminal.print(f"No price is known of {unpriced}: see [prices]", **PLAIN)
     for grid in needed_grids(needed(plan)):
         terminal.print(grid)
+    if isomorphic := plan.isomorphic():
+        terminal.print(power_grid(isomorphic))
     for line in _notes(plan):
         terminal.print(line, **PLAIN)
     terminal.print("Re-asks after bad replies come on top. Nothing was played.")
