@@ -72,7 +72,7 @@ def test_five_games_have_other_words():
 
 
 def _squares(name, cases, start=0):
-    """Yield reports of a disguised game, and those of the scaled game in the same words."""
+    """Yield what is told in a disguised game, and in the scaled game in the same words."""
     for case in range(start, start + cases):
         noise = Noise(case).of("square")
         number, of = _draws(noise)
@@ -87,10 +87,12 @@ def _squares(name, cases, start=0):
         for step in range(3):
             for seat in range(game.players):
                 if not step:
-                    yield [prompts.rules(g, seat) for g in (game, larger)]
+                    yield "rules", *[prompts.rules(g, seat) for g in (game, larger)]
                 views = [View.of(g, s, seat) for g, s in zip((game, larger), states, strict=True)]
-                yield [prompts.report(view) for view in views]
-                yield [prompts.request(v).replace(v.question.plain_form, "") for v in views]
+                yield "report", *[prompts.report(view) for view in views]
+                forms = [view.question.plain_form for view in views]
+                asked = zip(map(prompts.request, views), forms, strict=True)
+                yield "request", *[text.replace(form, "") for text, form in asked]
             moves = np.array([
                 view.question.sample(noise.of(step, seat)) for seat in range(game.players)
                 for view in [View.of(game, states[0], seat)]
@@ -103,24 +105,25 @@ def _squares(name, cases, start=0):
 
 
 def _check_squares(name, cases, start=0):
+    """Return how many reports came out alike."""
     count = 0
-    for mine, plain in _squares(name, cases, start):
+    for kind, mine, plain in _squares(name, cases, start):
         assert mine == plain
         assert not MARK.search(mine)
-        count += 1
+        count += kind == "report" and bool(mine)
     return count
 
 
 @pytest.mark.filterwarnings("ignore:no dilemma")
 def test_the_disguised_report_is_the_report_of_the_scaled_game(name):
-    assert _check_squares(name, 8) > 300
+    assert _check_squares(name, 8) > 80
 
 
 @pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore:no dilemma")
 def test_ten_thousand_reports(name):
     start, count = 100, 0
-    while count < 25_000:  # 10,000 of these are reports, others rules and requests
+    while count < 10_000:
         count += _check_squares(name, 50, start)
         start += 50
 

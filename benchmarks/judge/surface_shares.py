@@ -25,10 +25,10 @@ from llm_games.rulebook import Array
 SHARES = (0.05, 0.1, 0.2, 0.5)  # of which the power is told
 LEVEL = 0.05  # of the F test
 SHARE_NOTE = (
-    "Share of the variance of an episode that lies between isomorphs, the same game in other words "
-    "and units: intraclass correlation by mean squares (estimate and ends are below 0 where "
-    "isomorphs differ less than chance lets them), Searle's 95 % interval, and the F test that there "
-    "is none. sd: of the means of isomorphs, without what chance adds."
+    "Share of an episode's variance that is between isomorphs, the same game in other words and "
+    "units: intraclass correlation by mean squares (estimate and ends are below 0 where isomorphs "
+    "differ less than chance lets them), Searle's 95 % interval, and the F test that there is "
+    "none. sd: of the means of isomorphs, without what chance adds."
 )
 POWER_NOTE = (
     "Chance of the F test (5 %) to find that so much of the variance is between isomorphs, if the "
@@ -156,9 +156,9 @@ def power_grid(planned: Mapping[str, tuple[int, int]]) -> ResultTable:
                 rows.append([label, instances, each, *[None] * (len(SHARES) + 2)])
                 continue
             power = [surface_power(instances, each, share) for share in SHARES]
-            chosen = "planned" if instances == count else None
+            chosen = "planned" if instances == count else ""
             sd = share_sd(instances, each, 0.2)
             rows.append([label, instances, each, *power, sd, chosen])
     heads: dict[str, str] = columns("game", "isomorphs, episodes of each", "d")
-    heads |= {f"finds {share:.0%}": ".0%" for share in SHARES} | {"sd": ".2f", "": ""}
+    heads |= {f"finds {share:.0%}": ".0%" for share in SHARES} | {"sd": ".2f", "chosen": ""}
     return ResultTable(heads, rows, "Power by number of isomorphs", "surface_power", POWER_NOTE)

@@ -663,7 +663,7 @@ def _isomorphs(
     if game.series:
         raise ConfigError(f"{location}: a series is recalled in one wording: leave isomorphs out")
     for seat in game.seats:
-        tools = {str(tool).partition(":")[0] for tool in seat.settings.get("tools") or ()}
+        tools = {tool.removesuffix(":always") for tool in seat.settings.get("tools") or ()}
         if foreign := ", ".join(sorted(tools - IN_WORDS)):
             raise ConfigError(
                 f"{location}: {foreign} would speak to {seat.name} in plain units: leave out "
