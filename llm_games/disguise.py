@@ -32,7 +32,7 @@ from llm_games.questions import Choice, Integer, Question, Real, Speech
 Q = TypeVar("Q", bound=Question | None)
 
 UNITS = (2, 4, 8, 16, 32, 64)
-PLAIN_KINDS = ("seats", "rounds", "shares", "words", "settings")  # what has no unit
+PLAIN_KINDS = ("seats", "rounds", "shares", "words", "names", "settings")  # what has no unit
 STEMS = ("agent", "member", "seat", "person", "entrant", "guest")
 MARK = re.compile(r"<<([A-Za-z0-9_]+(?::[a-z]+)?)>>")
 _WORD = re.compile(r"[A-Za-z]+")
@@ -116,7 +116,7 @@ class Disguise:
         return MARK.sub(word, source)
 
     def _check_marked(self, source: str, file: str) -> None:
-        plain = {word.partition(":")[0] for word in self.words}
+        plain = {word.partition(":")[0] for word in self.words if len(word) > 1}
         rest = MARK.sub(lambda mark: "0" * mark[1][0].isdigit(), source)
         said = _WORD.findall(" ".join(_spoken(rest)).lower())
         if bare := next((word for word in said if word in plain), None):
@@ -148,7 +148,8 @@ class Disguise:
             return [self._told(name, item, names) for item in value]
         kind = self._kinds.get(name)
         if isinstance(value, str):
-            return self.text(value) if kind == "words" else value
+            named = names.get(value, value) if kind == "names" else value
+            return self.text(value) if kind == "words" else named
         if isinstance(value, bool | None):
             return value
         if kind is None and isinstance(value, int | float | Fraction):
@@ -184,6 +185,8 @@ class Disguise:
             options = list(question.words.items())
             order = self._noise.of("options").order(len(options)).tolist()
             words = {self.text(options[i][0]): options[i][1] for i in order}
+            if len(words) < len(options):
+                raise BadParameter(f"options of {self.game} cannot be renamed: {question.wanted()}")
             return replace(question, words=words, **same)
         if isinstance(question, Integer | Real) and self.surface.action:
             return replace(question, scale=self.units[self.surface.action], **same)

@@ -275,10 +275,10 @@ class Integer(Question):
         return within_int64(number)
 
     def legal(self) -> dict[str, Any]:
-        schema = super().legal()
-        if self.scale > 1 and None not in (self.low, self.high) and self.high - self.low < MANY:
-            legal = [self.value_of(action) for action in range(self.low, self.high + 1)]
-            schema["properties"][self.key] = {"enum": legal}
+        schema, low, high = super().legal(), self.low, self.high
+        if self.scale > 1 and low is not None and high is not None and high - low < MANY:
+            values = [self.value_of(action) for action in range(low, high + 1)]
+            schema["properties"][self.key] = {"enum": values}
         return schema
 
     def sample(self, noise: Noise) -> int:

@@ -73,8 +73,8 @@ def surface_share(values: Array, level: float = 0.95) -> SurfaceShare:
     ratio, free = between / within, (n - 1, n * (k - 1))
     tails = (1 + level) / 2, (1 - level) / 2
     low, high = (ratio / fdtri(*free, tail) for tail in tails)
-    ends = ((f - 1) / (f + k - 1) for f in (low, high))
-    interval = Interval(*map(float, ends), "Searle", n)
+    low, high = (float((f - 1) / (f + k - 1)) for f in (low, high))
+    interval = Interval(low, high, "Searle", n)
     share = float((ratio - 1) / (ratio + k - 1))
     sd = math.sqrt(max(0.0, (between - within) / k))
     return SurfaceShare(n, k, share, interval, float(fdtrc(*free, ratio)), sd)

@@ -135,8 +135,8 @@ def run(
     from llm_games.benchmarks.run.plan import Overrides, plan_of
     from llm_games.benchmarks.run.processes import by_workers
 
-    named = "episodes", "seed", "prompts", "reasoning", "persona", "scoring", "base_url", "max_wait"
-    named = *named, "part", "isomorphs"
+    named = ["episodes", "seed", "prompts", "reasoning", "persona", "scoring", "base_url"]
+    named += ["max_wait", "part", "isomorphs"]
     options = {name: context.params[name] for name in named} | costs(context)
     options |= {"memory": _number(memory), "temperature": _number(temperature)}
     options |= {"params": values_of("--param", params), "talk": values_of("--talk", talk)}

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games.arrays import at, tall
+from llm_games.disguise import Surface
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, param
 from llm_games.games.matrix_game.game_presets import PRESETS
@@ -30,6 +31,7 @@ from llm_games.games.matrix_game.payoff_reading import (
     rows_by_count,
     table_of,
 )
+from llm_games.games.matrix_game.surface import SURFACE
 from llm_games.questions import Choice
 from llm_games.rounds import OpenRounds, OpenState, Paid, Seen
 from llm_games.rulebook import Array, Chance, Goal, PerPlayer
@@ -71,6 +73,7 @@ class MatrixGame(OpenRounds):
     source: ClassVar[str] = "von Neumann & Morgenstern 1944"
     shared_goal: ClassVar[Goal] = Goal(unit="points")
     state_type: ClassVar[type[MatrixState]] = MatrixState
+    surface: ClassVar[Surface] = SURFACE
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
 
     players: int = param(2, "number of players, as the payoffs have it", low=2, high=MANY)
