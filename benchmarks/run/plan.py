@@ -359,7 +359,6 @@ class Overrides:
     games: Sequence[str] = ()
     episodes: int | None = None
     seed: int | None = None
-    isomorphs: int | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     talk: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -368,6 +367,7 @@ class Overrides:
     budget: Mapping[str, Any] = field(default_factory=dict)
     own: Mapping[str, Any] = field(default_factory=dict)
     part: str | None = None
+    isomorphs: int | None = None
 
     @classmethod
     def of(cls, **arguments: Any) -> Overrides:
