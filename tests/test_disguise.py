@@ -11,6 +11,7 @@ import pytest
 import llm_games as lg
 from llm_games import game_rooms as rooms
 from llm_games.baselines.batch_play import play_rules
+from llm_games.baselines.named_tools import TOOLS
 from llm_games.baselines.players import handed
 from llm_games.disguise import MARK, Disguise, unmarked
 from llm_games.errors import BadParameter
@@ -20,6 +21,7 @@ from llm_games.registry import disguised, game_class, rulebook
 from llm_games.replies import read_reply
 from llm_games.view import View
 from llm_games.words import Prompts, versions
+from llm_games.wrappers.tools import BadCall
 
 GAMES = [name for name in rooms.ROOMS if game_class(name).surface]
 
@@ -209,6 +211,17 @@ def test_numbers_that_wordings_name_are_counted_too():
         top = 100 * game.disguise.units["numbers"]
         text = Prompts("beauty_contest", version).rules(game, 0)
         assert f"0 to {top}" in text or f"0 and {top}" in text
+
+
+def test_our_tools_speak_as_the_question_does():
+    game = disguised(rulebook("public_goods", ratio=20), 1)
+    view = View.of(game, game.reset(1), 0)
+    text = TOOLS["best_response"].run(view, {})
+    assert text.endswith(f"{view.question.key} {20 * view.question.scale}")
+    others = {"others": [0, *[20 * view.question.scale] * 8]}
+    assert TOOLS["best_response"].run(view, others).endswith(f" {20 * view.question.scale}")
+    with pytest.raises(BadCall, match=f"multiple of {view.question.scale}"):
+        TOOLS["best_response"].run(view, {"others": [1] * 9})
 
 
 def test_seats_have_other_names_and_stay():

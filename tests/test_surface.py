@@ -157,6 +157,9 @@ def test_a_dry_run_tells_the_power(tmp_path):
     assert [row["isomorphs"] for row in rows] == [5, 10, 20, 25]
 
 
+PEEK = lg.Tool("peek", "tells the own observation", lambda view, arguments: str(view.numbers))
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -166,7 +169,7 @@ def test_a_dry_run_tells_the_power(tmp_path):
         ),
         ({"episodes": 7}, "7 episodes cannot be divided evenly among 3 isomorphs.* such as 9"),
         ({"games": [BAR | {"series": True}]}, "a series is recalled in one wording"),
-        ({"player": {"tools": ["m:Tool"]}}, "m:Tool would speak to first in plain units"),
+        ({"seats": [lg.LLMPolicy(first_of_form, tools=[PEEK])]}, "peek would speak in plain units"),
         ({"seats": ["human"]}, "human sees the plain table"),
         ({"isomorphs": 0}, "isomorphs"),
     ],

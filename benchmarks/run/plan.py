@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from llm_games.baselines.named_tools import SPEAK_AS_ASKED, TOOLS
 from llm_games.baselines.players import (
     PATIENT,
     asks_model,
@@ -31,7 +32,7 @@ from llm_games.benchmarks.run import config
 from llm_games.benchmarks.run.branch_point import BranchPoint
 from llm_games.benchmarks.run.config import Config, load, parse
 from llm_games.benchmarks.run.python_objects import written
-from llm_games.errors import LLMGamesError, unknown
+from llm_games.errors import BadParameter, LLMGamesError, unknown
 from llm_games.game_rooms import ROOMS
 from llm_games.import_names import OWN, is_named
 from llm_games.registry import disguised, game_class, rulebook
@@ -54,7 +55,6 @@ from llm_games.wrappers.user_players import Own, client_of
 
 GUESTS_TAKE = ("prompts", "prompt_folder")  # settings of seats that somebody outside plays
 FEWEST_TABLES = 64  # unless it is set how many are played at the same time
-IN_WORDS = {"best_response", "equilibrium", "calculator"}  # tools that speak as a seat is asked
 DEFAULT = "default"  # in a game's own seats: the run's player at this seat
 
 
@@ -547,9 +547,21 @@ def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
                 if seat.key not in policies or not seat.asks:
                     policies[seat.key] = _player(plan, seat, rules, shared)
                 policies[seat.key].start(rules, number, 0)
+                if rules.disguise:
+                    _check_tools(policies[seat.key])
             except LLMGamesError as error:
                 raise ConfigError(f"{game.label}, seat {number} ({seat.name}): {error}") from error
     return policies
+
+
+def _check_tools(policy: Policy) -> None:
+    """BadParameter: a tool would speak in plain units to somebody who is told others."""
+    tools = policy.tools if isinstance(policy, LLMPolicy) else ()
+    if foreign := ", ".join(tool.name for tool in tools if tool.run not in SPEAK_AS_ASKED):
+        ours = ", ".join(tool.name for tool in TOOLS.values() if tool.run in SPEAK_AS_ASKED)
+        raise BadParameter(
+            f"{foreign} would speak in plain units: leave isomorphs out, or tools other than {ours}"
+        )
 
 
 def _player(plan: RunPlan, seat: PlannedSeat, rules: Rulebook, shared: Shared) -> Policy:
@@ -662,15 +674,8 @@ def _isomorphs(
         raise ConfigError(f"{location}: isomorphs: {error}") from None
     if game.series:
         raise ConfigError(f"{location}: a series is recalled in one wording: leave isomorphs out")
-    for seat in game.seats:
-        tools = {tool.removesuffix(":always") for tool in seat.settings.get("tools") or ()}
-        if foreign := ", ".join(sorted(tools - IN_WORDS)):
-            raise ConfigError(
-                f"{location}: {foreign} would speak to {seat.name} in plain units: leave out "
-                f"isomorphs, or tools other than {', '.join(sorted(IN_WORDS))}"
-            )
-        if seat.is_guest:
-            raise ConfigError(f"{location}: {seat.player} sees the plain table: no isomorphs")
+    for seat in filter(lambda seat: seat.is_guest, game.seats):
+        raise ConfigError(f"{location}: {seat.player} sees the plain table: leave isomorphs out")
     instances = [episode_seed(run, "isomorph", number) for number in range(count)]
     return _in_turn(instances, len(game.seeds), location)
 
