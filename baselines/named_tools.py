@@ -155,6 +155,8 @@ _TOOLS = (
     Tool("calculator", "works out an expression exactly", _calculate, {"expression": _SUM}),
 )
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in _TOOLS}
+SPEAK_AS_ASKED = frozenset(tool.run for tool in _TOOLS)
+"""Those that name moves as the question does, also in other words."""
 
 
 def tool_named(name: str) -> Tool:

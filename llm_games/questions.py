@@ -27,6 +27,7 @@ from llm_games.schemas import beginnings, object_of
 
 T = TypeVar("T")
 MISSING = int(np.iinfo(np.int64).min)  # the action of a seat that gave no answer
+MANY = 1000  # legal numbers that are not listed one by one
 BEYOND = 2**62  # a number too large for arrays, which no game takes
 
 
@@ -114,6 +115,8 @@ class Question(ABC):
     """other words (small letters) for a value, such as ``withdraw`` for null"""
     remarks: tuple[Remark, ...] = field(default=(), kw_only=True, repr=False)
     """what the same reply is asked for beside the answer, and what is noted down of it"""
+    scale: int = field(default=1, kw_only=True, repr=False)
+    """how many in words is one of the rules' units, in which limits and actions are"""
     bare: ClassVar[bool] = True
     """whether the value alone can be the whole reply"""
 
@@ -162,8 +165,9 @@ class Question(ABC):
 
     def beside(self, whole: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the remarks of a legal answer by kind, to be noted like answers to asides."""
-        remarks = ((remark.key, remark.value(whole)) for remark in self.remarks)
-        return {key: {key: value} for key, value in remarks if value is not None}
+        remarks = ((remark, remark.value(whole)) for remark in self.remarks)
+        said = {r.key: v / self.scale if r.number else v for r, v in remarks if v is not None}
+        return {key: {key: value} for key, value in said.items()}
 
     def value_of(self, action: Any) -> Any:
         """Return the JSON value of an action; the inverse of `read`."""
@@ -257,16 +261,25 @@ class Integer(Question):
 
     def value_schema(self) -> dict[str, Any]:
         limits = {"minimum": self.low, "maximum": self.high}
-        return {"type": "integer"} | {k: v for k, v in limits.items() if v is not None}
+        told = {k: v * self.scale for k, v in limits.items() if v is not None}
+        return {"type": "integer", **told} | ({"multipleOf": self.scale} if self.scale > 1 else {})
 
     def read(self, value: Any) -> int:
-        number = read_integer(value, self.truncate)
-        if number is None:
+        spoken = read_integer(value, self.truncate)
+        if spoken is None or (spoken % self.scale and not self.truncate):
             raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
+        number = spoken // self.scale if spoken >= 0 else -(-spoken // self.scale)
         low, high = self.low, self.high
         if (low is not None and number < low) or (high is not None and number > high):
-            raise BadReply("range", f"{number} is not {self.wanted()}", within_int64(number))
+            raise BadReply("range", f"{spoken} is not {self.wanted()}", within_int64(number))
         return within_int64(number)
+
+    def legal(self) -> dict[str, Any]:
+        schema, low, high = super().legal(), self.low, self.high
+        if self.scale > 1 and low is not None and high is not None and high - low < MANY:
+            values = [self.value_of(action) for action in range(low, high + 1)]
+            schema["properties"][self.key] = {"enum": values}
+        return schema
 
     def sample(self, noise: Noise) -> int:
         low = self.low or 0
@@ -279,7 +292,7 @@ class Integer(Question):
         return noise.integers(low, high, (), endpoint=True)
 
     def value_of(self, action: Any) -> int:
-        return int(action)
+        return int(action) * self.scale
 
     def mentioned(self, sentence: str) -> Iterable[Any]:
         yield from self._amounts(sentence)
@@ -288,9 +301,10 @@ class Integer(Question):
             yield from [int(share * self.high)] * float(share * self.high).is_integer()
 
     def wanted(self) -> str:
+        grid = f" that is a multiple of {self.scale}" if self.scale > 1 else ""
         if self.low is None or self.high is None:
-            return "a whole number"
-        return f"a whole number from {self.low} to {self.high}"
+            return f"a whole number{grid}"
+        return f"a whole number from {self.low * self.scale} to {self.high * self.scale}{grid}"
 
 
 @dataclass(frozen=True)
@@ -385,13 +399,14 @@ class Real(Question):
 
     def value_schema(self) -> dict[str, Any]:
         unit = 10**self.decimals
-        limits = {"minimum": self.low / unit, "maximum": self.high / unit}
+        limits = {"minimum": self.low * self.scale / unit, "maximum": self.high * self.scale / unit}
         return {"type": "number", "multipleOf": 10**-self.decimals, **limits}
 
     def _units(self, value: Any) -> Decimal:
         number = read_number(value)
         if number is None:
             raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
+        number = _EXACTLY.divide(number, Decimal(self.scale)) if self.scale > 1 else number
         return number.scaleb(self.decimals, _EXACTLY)
 
     def read(self, value: Any) -> int:
@@ -410,16 +425,17 @@ class Real(Question):
         return noise.integers(limits.low, limits.high, endpoint=True)
 
     def value_of(self, action: Any) -> Any:
-        whole, rest = divmod(int(action), 10**self.decimals)
-        return whole if rest == 0 else int(action) / 10**self.decimals
+        spoken = int(action) * self.scale
+        whole, rest = divmod(spoken, 10**self.decimals)
+        return whole if rest == 0 else spoken / 10**self.decimals
 
     mentioned = Question._amounts
 
     def spoken(self, action: Any) -> str:
         if self.value_of(action) is None:
             return super().spoken(action)
-        exact = Decimal(int(action)).scaleb(-self.decimals)
-        return f"{exact:f}".rstrip("0").rstrip(".") if self.decimals else str(int(action))
+        exact = Decimal(int(action) * self.scale).scaleb(-self.decimals)
+        return f"{exact:f}".rstrip("0").rstrip(".") if self.decimals else str(exact)
 
     def wanted(self) -> str:
         return f"a number from {self.value_of(self.low)} to {self.value_of(self.high)}"
@@ -427,7 +443,7 @@ class Real(Question):
     def reply(self, action: Any) -> str:
         if not isinstance(self.value_of(action), float):
             return super().reply(action)
-        exact = Decimal(int(action)).scaleb(-self.decimals).normalize()
+        exact = Decimal(int(action) * self.scale).scaleb(-self.decimals).normalize()
         return f'{{"{self.key}": {exact:f}}}'  # as `json.dumps`, but never with an exponent
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import re
 from collections.abc import Mapping
@@ -108,6 +109,26 @@ def rulebook(
             raise unknown_keyword(f"parameter of {rules.name}", key, parameter_names)
     game = rules(**parameters)
     return talking(game, talk) if talk else game
+
+
+def disguised(game: Rulebook, seed: int) -> Rulebook:
+    """Return a game whose players read it in other words and units, by this seed.
+
+    See `llm_games.disguise`. BadParameter: it says of no words that they can be others.
+    """
+    from llm_games.disguise import Disguise
+
+    if game.core is not game:
+        talk: Any = game
+        return type(talk)(disguised(game.core, seed), talk.talk)
+    if game.surface is None:
+        able = ", ".join(name for name in ROOMS if game_class(name).surface)
+        raise BadParameter(
+            f"{game.name} cannot be renamed, since its wordings mark no words; these can: {able}"
+        )
+    other = copy.copy(game)
+    other.__dict__["disguise"] = Disguise(game.name, seed, game.surface)
+    return other
 
 
 def recorded_rulebook(name: str, parameters: Mapping[str, Any], edition: int) -> Rulebook:

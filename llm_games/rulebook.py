@@ -33,6 +33,7 @@ from llm_games.arrays import (
     tall,
 )
 from llm_games.asides import Aside
+from llm_games.disguise import Disguise, Surface
 from llm_games.errors import BadParameter, IllegalAction, unknown
 from llm_games.facts import LARGEST, Column, Draw, Fact, check_integer, check_parameters, param
 from llm_games.noise import Noise
@@ -194,6 +195,9 @@ class Rulebook(ABC):
     personal: ClassVar[tuple[str, ...]] = ()  # parameters of one value a player, see `seated`
     passes_over: ClassVar[bool] = False  # `play` itself leaves tables that are over as they are
     uneven: ClassVar[bool] = False  # a step's record is longer at some tables of a batch
+    surface: ClassVar[Surface | None] = None  # what other words it has, see `disguised`
+    disguise: ClassVar[Disguise | None] = None
+    """The other words in which its players read it; None: the plain ones."""
 
     players: int = param(10, "number of players, at least 2, or 1 where one can play alone")
     failed_reply: str = param(
@@ -230,7 +234,8 @@ class Rulebook(ABC):
         return False
 
     def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        worn = {"disguise": self.disguise} if self.disguise else {}
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)} | worn
 
     def check(self) -> None:  # noqa: B027
         """Check parameters beyond what is declared of each; a game may raise BadParameter."""
@@ -477,7 +482,8 @@ class Rulebook(ABC):
 
     def question(self, state: Any, seat: int) -> Question | None:
         """Return the question to this seat of one table; None if it is not its move."""
-        return self.asks(state, seat) if self.asked(state)[seat] else None
+        asked = self.asks(state, seat) if self.asked(state)[seat] else None
+        return self.disguise.question(asked) if self.disguise else asked
 
     def teller(self, state: Any) -> Callable[[int], dict[str, Any]]:
         """Return a function from a seat of one table to what it knows, see `told`."""
@@ -787,6 +793,10 @@ class Rulebook(ABC):
 
     def names(self) -> list[str]:
         return self._names
+
+    def names_in_words(self) -> list[str]:
+        """Return the names of seats in words."""
+        return self.disguise.names(self.names()) if self.disguise else self.names()
 
     @cached_property
     def _names(self) -> list[str]:

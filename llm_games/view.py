@@ -99,8 +99,9 @@ class Sight:
     def question(self, seat: int) -> Question | None:
         """Return what a seat of one table is asked, or None; made once."""
         if seat not in self._questions:
-            asked = seat in self.asked
-            self._questions[seat] = self.game.asks(self.state, seat) if asked else None
+            question = self.game.asks(self.state, seat) if seat in self.asked else None
+            disguise = self.game.disguise
+            self._questions[seat] = disguise.question(question) if disguise else question
         return self._questions[seat]
 
     def fact(self, index: int) -> Array:

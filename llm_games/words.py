@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from jinja2 import sandbox
 
 from llm_games import game_rooms as rooms
 from llm_games.asides import GRADED, Aside
+from llm_games.disguise import Disguise, unmarked
 from llm_games.errors import BadParameter, unknown
 from llm_games.foreign_templates import FolderLoader, Guarded
 from llm_games.plain_blocks import plain_blocks
@@ -137,7 +138,7 @@ class Prompts:
     def rules(self, game: Rulebook, seat: int, persona: str | None = None) -> str:
         """Return the rules as this seat hears them, after one of `PERSONAS` or your own words."""
         core = game.core
-        rules = _render(self._template, self._terms_of(core)[seat], "rules")
+        rules = _render(self._template_of(core), self._terms_of(core)[seat], "rules")
         if core is not game:
             rules = "\n".join(filter(None, (rules, self._talk_rules(game, seat))))
         if not persona:
@@ -148,7 +149,7 @@ class Prompts:
 
     def _talk_rules(self, game: Any, seat: int) -> str:
         """Return the rules of the talk around a game; "" if it is not announced."""
-        talk, names = game.talk, game.names()
+        talk, names = game.talk, game.names_in_words()
         if not talk.announce:
             return ""
         reach, seats = talk.reach(game.players), range(game.players)
@@ -162,7 +163,7 @@ class Prompts:
 
     def report(self, view: View, notes: Notes = NO_NOTES) -> str:
         """Return what happened since this player last decided; empty at the start."""
-        return _render(self._template, self._names(view, notes), "report")
+        return _render(self._template_of(view.core.game), self._names(view, notes), "report")
 
     def request(self, view: View, reasoning: bool = False, notes: Notes = NO_NOTES) -> str:
         """Return the question that is asked now, with the cue to reason if wanted.
@@ -180,14 +181,14 @@ class Prompts:
     def _request(
         self, view: View, names: dict[str, Any], form: str, notes: Notes = NO_NOTES
     ) -> str:
-        names["form"] = form
+        names["form"], template = form, self._template_of(view.core.game)
         if view.core is view:
-            return _render(self._template, names, "request")
+            return _render(template, names, "request")
         messages = self.heard(view)
         if not view.sight.talking:
-            return _join(messages, _render(self._template, names, "request"))
-        if "talk" in self._template.blocks:
-            scene = _render(self._template, names, "talk")
+            return _join(messages, _render(template, names, "request"))
+        if "talk" in template.blocks:
+            scene = _render(template, names, "talk")
         else:
             scene = self.situation(view.core, notes)
         extra = {name: names[name] for name in ("me", "goal", "form")} | {"scene": scene}
@@ -216,7 +217,7 @@ class Prompts:
         """Return a game's aside in words; BadParameter if there is no block of its kind."""
         names = self._names(view, notes)
         names.update({"form": aside.question.form(reasoning)} | dict(aside.values))
-        text = _render(self._template, names, aside.kind)
+        text = _render(self._template_of(view.core.game), names, aside.kind)
         text = _join(self.heard(view) if aside.hears else "", text)
         return f"{text}\n{_render(self._common, {}, 'reasoning')}" if reasoning else text
 
@@ -258,7 +259,7 @@ class Prompts:
         return _render(self._common, values, "advice")
 
     def goal(self, game: Rulebook, seat: int) -> str:
-        return _goal(self._common, game.goal(seat))
+        return _goal(self._common, _told_goal(game, seat))
 
     def text(self, view: View) -> str:
         """Return the whole view as one self-contained text: rules, report and request."""
@@ -270,11 +271,12 @@ class Prompts:
         Those that lack are added.
         """
         texts, core, terms = list[str](), sight.core, self._terms_of(sight.core.game)
-        tell, question_to, template = core.tell, sight.question, self._template
+        tell, question_to, template = core.tell, sight.question, self._template_of(core.game)
         for seat in seats:
             if seat not in rules:
                 rules[seat] = self.rules(sight.game, seat)
-            names, question = terms[seat] | tell(seat), question_to(seat)
+            names = terms[seat] | self._in_words(core.game, tell(seat))
+            question = question_to(seat)
             if question and core is sight:
                 names["form"] = question.plain_form
                 told = _render(template, names, "report", "request")
@@ -290,15 +292,30 @@ class Prompts:
         """Return the names that blocks can use: the seat's knowledge over the game's terms."""
         core = view.core
         assert core.told is not None, "a batch of tables has no words"
-        return self._terms_of(core.game)[view.seat] | core.told | {"notes": notes}
+        told = self._in_words(core.game, core.told)
+        return self._terms_of(core.game)[view.seat] | told | {"notes": notes}
+
+    def _template_of(self, game: Rulebook) -> jinja2.Template:
+        """Return the template in the words of a game without talk."""
+        if game.disguise is None:
+            return self._template
+        path = str(self.folder) if self.folder else None
+        return _template(self.game, self.version, path, game.disguise)
+
+    def _in_words(self, game: Rulebook, values: dict[str, Any]) -> dict[str, Any]:
+        if game.disguise is None:
+            return values
+        return game.disguise.told(
+            values, dict(zip(game.names(), game.names_in_words(), strict=True))
+        )
 
     def _terms_of(self, game: Rulebook) -> list[dict[str, Any]]:
         """Return the names that stay in a game, by seat."""
         if self._game is not game:
-            terms, names = game.terms() | {"notes": NO_NOTES}, enumerate(game.names())
+            terms = self._in_words(game, game.terms()) | {"notes": NO_NOTES}
             self._terms = [
                 terms | {"me": name, "seat": seat, "goal": self.goal(game, seat)}
-                for seat, name in names
+                for seat, name in enumerate(game.names_in_words())
             ]
             self._game = game
         return self._terms
@@ -312,7 +329,7 @@ class Blocks:
         self._templates = _template("planning", name, path), _template("", "common", path)
 
     def goal(self, game: Rulebook, seat: int) -> str:
-        return _goal(self._templates[1], game.goal(seat))
+        return _goal(self._templates[1], _told_goal(game, seat))
 
     def say(self, block: str, /, **values: Any) -> str:
         """Return a block with these values; one that it lacks is that of ``common.j2``."""
@@ -322,6 +339,11 @@ class Blocks:
 
 def _join(*parts: str) -> str:
     return "\n\n".join(filter(None, parts))
+
+
+def _told_goal(game: Rulebook, seat: int) -> Goal:
+    goal = game.goal(seat)
+    return goal._replace(unit=game.disguise.text(goal.unit)) if game.disguise else goal
 
 
 @lru_cache(64)
@@ -399,17 +421,32 @@ def _ours(path: str) -> tuple[str, str, None] | None:
     return (file.read_text("utf-8"), str(file), None) if file.is_file() else None
 
 
-@cache
-def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
+class _Filled(jinja2.BaseLoader):
+    """Wordings with the words in place that they mark: those of a disguise, or the plain ones."""
+
+    def __init__(self, loader: jinja2.BaseLoader, disguise: Disguise | None) -> None:
+        self.loader, self.disguise = loader, disguise
+
+    def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, Any, Any]:
+        source, file, fresh = self.loader.get_source(environment, template)
+        if self.disguise is None:
+            return unmarked(source), file, fresh
+        return self.disguise.filled(source, file or template), file, fresh
+
+
+@lru_cache(1024)
+def _template(
+    game: str, version: str, folder: str | None, disguise: Disguise | None = None
+) -> jinja2.Template:
     settings: dict[str, Any] = {"undefined": jinja2.StrictUndefined}
     settings |= {"trim_blocks": True, "lstrip_blocks": True}
     environment: jinja2.Environment
     ours = jinja2.FunctionLoader(_ours)
     if folder:
-        loader = jinja2.ChoiceLoader([FolderLoader(folder), ours])
+        loader = _Filled(jinja2.ChoiceLoader([FolderLoader(folder), ours]), disguise)
         environment = _ForeignEnvironment(FILTERS.values(), loader=loader, **settings)
     else:
-        environment = _Environment(loader=ours, **settings)
+        environment = _Environment(loader=_Filled(ours, disguise), **settings)
         environment.filters |= FILTERS
     path = f"{game}/{version}.j2" if game else f"{version}.j2"
     try:

@@ -156,6 +156,7 @@ def test_all_keys_of_experiments_are_in_the_docs():
         ("notebooks/branches", "## In the viewer", "again.db other.db worded.db other"),
         ("notebooks/collusion", "| option | is |", "forced.db best.db forced"),
         ("notebooks/types", "Simulated players", "guesses.db"),
+        ("notebooks/isomorphs", "- Episodes are divided", "bar.db bar more.db"),
     ],
 )
 def test_experiments_and_commands(tmp_path, page, end, made):

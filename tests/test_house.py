@@ -73,7 +73,7 @@ LAYERS = {
         "game_rooms",
         "pictures charts",
         "loose_json answer_spans xml_calls schemas questions replies asides",
-        "facts normalisation tracing",
+        "disguise facts normalisation tracing",
         "rulebook random_end rounds number_pairs view words foreign_templates plain_blocks table "
         "table_batch",
         "talk",
@@ -144,7 +144,7 @@ def test_each_room_of_benchmarks_is_a_layer():
     assert all(len(names.split()) == 1 for names in LAYERS["benchmarks"])
 
 
-CONVENTIONS = "rules theory players measures drawing mind metrics page cases __main__"
+CONVENTIONS = "rules surface theory players measures drawing mind metrics page cases __main__"
 """Names of modules that stand in several rooms and mean the same in each."""
 
 

@@ -224,7 +224,8 @@ class LLMPolicy(Policy):
         if game.core is not game or type(game).asides is not Rulebook.asides:
             return None  # what is known of a situation has neither what was said nor notes
         for situations in self._met:
-            if situations.game is game or situations.game == game:  # copies may have one each
+            alike = situations.game == game and situations.game.disguise == game.disguise
+            if situations.game is game or alike:  # copies may have one each
                 return situations
         del self._met[: len(self._met) + 1 - MOST_GAMES]
         self._met.append(situations := Situations(game, self.client))

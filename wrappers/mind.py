@@ -149,4 +149,4 @@ class Mind:
 
 
 def _me(view: View) -> dict[str, Any]:
-    return {"me": view.game.names()[view.seat]}
+    return {"me": view.game.names_in_words()[view.seat]}

@@ -418,6 +418,11 @@ def _places_and_notes(
         notes.append(f"played by different editions of the rules ({rules[0]} and {rules[1]})")
     if any(game.planned.get("series") for game in (first, second)):
         notes.append("episodes follow from each other (series); as if independent, p is too small")
+    words = [{row.isomorph for row in game.rows} for game in (first, second)]
+    if words[0] != words[1]:
+        notes.append("told in other words (isomorphs)")
+    elif len(words[0]) > 1:
+        notes.append("episodes of one isomorph are alike; as if independent, p may be too small")
     draws = (conditional(game.rules, game.planned.get("given")) for game in (first, second))
     notes += dict.fromkeys(filter(None, draws))
     places = _changed(first.seats, second.seats)

@@ -17,6 +17,7 @@ from llm_games import version, words
 from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.schema import Plain
+from llm_games.disguise import unmarked
 from llm_games.registry import game_class
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers import llm_policy
@@ -80,7 +81,7 @@ def recorded(rules: Rulebook) -> Plain:
 def _hash(paths: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for path in paths:
-        digest.update(f"{path.name}\0{path.read_text('utf-8')}\0".encode())
+        digest.update(f"{path.name}\0{unmarked(path.read_text('utf-8'))}\0".encode())
     return digest.hexdigest()[:16]
 
 

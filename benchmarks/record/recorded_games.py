@@ -167,7 +167,7 @@ class RecordedEpisode:
     @cached_property
     def rules(self) -> Any:
         """The rules, as its players sat, without talk."""
-        alike = f"{self.row.game.id} {self.row.params}"
+        alike = f"{self.row.game.id} {self.row.params} {self.row.isomorph}"
         if alike not in self.shelf.rules:
             self.shelf.rules[alike] = self.row.rules().core
         return self.shelf.rules[alike]

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar, dataclass_transform, get_args, get_ori
 import numpy as np
 
 from llm_games.questions import BEYOND, MISSING, Action
-from llm_games.registry import game_class, recorded_rulebook
+from llm_games.registry import disguised, game_class, recorded_rulebook
 from llm_games.rulebook import Rulebook, seated
 from llm_games.wrappers.clients.base import Completion
 
@@ -185,7 +185,8 @@ class EpisodeRow:
     """One episode; `number` counts within its game, `reason` says why it is void.
 
     All its randomness comes from `seed`, but for the draws in `given`. `seating`: by seat the place
-    in ``game.seats``. `source`: where it was taken from, if it was not played here.
+    in ``game.seats``. `source`: where it was taken from, if it was not played here. `isomorph`: the
+    seed of the other words in which its players read it, see `llm_games.disguise`.
     """
 
     id: int
@@ -200,6 +201,7 @@ class EpisodeRow:
     given: Plain | None = None
     edition: Plain | None = None
     source: str | None = None
+    isomorph: int | None = None
 
     @property
     def seats(self) -> list[str]:
@@ -211,7 +213,8 @@ class EpisodeRow:
         return seated(game_class(self.game.game), self.game.params, self.seating)
 
     def rules(self) -> Rulebook:
-        return recorded_rulebook(self.game.game, self.params, rules_edition(self.edition))
+        rules = recorded_rulebook(self.game.game, self.params, rules_edition(self.edition))
+        return rules if self.isomorph is None else disguised(rules, self.isomorph)
 
 
 def rules_edition(edition: Plain | None) -> int:

@@ -25,6 +25,8 @@ from llm_games.wrappers.policy import Attempt
 
 PART_BITS = 40
 """A part's prompts are numbered from its own number, moved by so many, until all are in order."""
+PlannedEpisode = tuple[int, list[int], int | None]
+"""Seed, seating and seed of the words, if these are not the plain ones."""
 MOST_IDS = 20_000
 """Messages, and prompts, whose ids are kept in memory; others are looked up in the file."""
 
@@ -61,12 +63,13 @@ class Store(Records):
         seatings: Sequence[Sequence[Sequence[int]]] | None = None,
         fixed_chances: Sequence[Sequence[Plain | None]] | None = None,
         sources: Sequence[Sequence[str | None]] | None = None,
+        isomorphs: Sequence[Sequence[int | None]] | None = None,
     ) -> Store:
         """Start a new file with all its episodes pending.
 
         `config` is plain values without keys. A game is its label, name, parameters and players'
         names; for each, `seeds`, `seatings` (None: as listed), `fixed_chances` (None: none) and
-        `sources`, see `EpisodeRow`, are by episode. Raises RunExists: none is
+        `sources` and `isomorphs`, see `EpisodeRow`, are by episode. Raises RunExists: none is
         overwritten; Unwritable: a folder lacks or is read-only.
         """
         path, lock, ids = Path(path), RunLock(), count(1)
@@ -82,6 +85,7 @@ class Store(Records):
                 seating = list(seatings[i][number] if seatings else range(len(seats)))
                 about["given"] = fixed_chances[i][number] if fixed_chances else None
                 about["source"] = sources[i][number] if sources else None
+                about["isomorph"] = isomorphs[i][number] if isomorphs else None
                 first.append(schema.EpisodeRow(next(ids), game, number, seed, seating, **about))
         with connection.opened(path, "rwc") as writing:
             with connection.transaction(writing):
@@ -114,6 +118,9 @@ class Store(Records):
                 newer = schema.FlightRow, schema.LengthsRow, schema.GuestRow, schema.PartRow
                 for row in (*newer, schema.WaveRow, schema.LineRow):
                     writing.execute(TABLES[row].sql.replace("TABLE", "TABLE IF NOT EXISTS", 1))
+                columns = writing.execute("SELECT name FROM pragma_table_info('episodes')")
+                if ("isomorph",) not in columns.fetchall():
+                    writing.execute("ALTER TABLE episodes ADD COLUMN isomorph INTEGER")
             return cls(path, writing, lock)
 
     def close(self) -> None:
@@ -203,8 +210,8 @@ class Store(Records):
             row = schema.RunRow(self.title, self.package, self.config, self.created)
             self.add(row, again=True)
 
-    def prolong(self, config: Plain, games: Mapping[str, Sequence[tuple[int, list[int]]]]) -> None:
-        """Add the episodes that the file lacks of each label's, by seed and seating in order."""
+    def prolong(self, config: Plain, games: Mapping[str, Sequence[PlannedEpisode]]) -> None:
+        """Add the episodes that the file lacks of each label's, in order."""
         had = self.episodes()
         ids, about = count(max(row.id for row in had) + 1), {row.game.label: row for row in had}
         self.config = self.config | config
@@ -214,7 +221,8 @@ class Store(Records):
             like, first = about[label], sum(row.game.label == label for row in had)
             new: Plain = dict.fromkeys(("reason", "started", "ended")) | {"status": "pending"}
             new |= {"given": like.given, "edition": like.edition}
-            for number, (seed, seating) in enumerate(planned[first:], first):
+            for number, (seed, seating, isomorph) in enumerate(planned[first:], first):
+                new["isomorph"] = isomorph
                 self.add(schema.EpisodeRow(next(ids), like.game, number, seed, seating, **new))
         self.flush()
 

@@ -141,6 +141,7 @@ def branched(
             "series": False,
             "given": given,
             "prolonged": [],
+            "isomorphs": [] if row.isomorph is None else [row.isomorph] * len(seeds),
             "branch": point,
         }
     )

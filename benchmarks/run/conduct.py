@@ -122,6 +122,7 @@ def start(plan: RunPlan, path: str | Path) -> Store:
         seeds=[game.seeds for game in plan.games],
         seatings=[game.seatings() for game in plan.games],
         fixed_chances=[game.chances() for game in plan.games],
+        isomorphs=[game.disguises() for game in plan.games],
         sources=[
             game.sources or [game.branch.source if game.branch else None] * len(game.seeds)
             for game in plan.games
@@ -474,7 +475,8 @@ class RunConduct:
     async def tables(self, turn: list[EpisodeRow]) -> None:
         """Play episodes one after another."""
         for row in turn:
-            game, alike = self.games[row.game.label], f"{row.game.label}\0{row.params}"
+            game = self.games[row.game.label]
+            alike = f"{row.game.label}\0{row.params}\0{row.isomorph}"
             if alike not in self.rules:
                 self.rules[alike] = row.rules()
             record = self.records[row.id] = _Record(self, row)

@@ -202,6 +202,7 @@ class GameSettings(Settings):
     order: Order | None = None  # who sits where in each episode, see `PlannedGame.seatings`
     series: bool = False  # one episode after another; players recall what they noted down before
     success: Text | None = None  # what an episode must come to, such as "score >= 80"
+    isomorphs: Count | None = None  # in how many other words and units it is told, see `Disguise`
 
     @field_validator("seats", mode="before")
     @classmethod
@@ -235,6 +236,7 @@ class Config(Settings):
     failed_reply: str = "fallback"  # for games that do not say otherwise; or ``void_run``
     scoring: str = "corrected"  # which edition of the papers' formulas shown scores have
     success: Text | None = None  # of games that do not say otherwise, see `Success`
+    isomorphs: Count | None = None  # of games that do not say otherwise
     max_attempts: Tries = 3  # completions asked for one decision
     max_tables: AtOnce | None = None  # episodes played at the same time, see `RunPlan.tables`
     player: PlayerSettings = PlayerSettings()  # for all players that ask a language model

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from llm_games.baselines.named_tools import SPEAK_AS_ASKED, TOOLS
 from llm_games.baselines.players import (
     PATIENT,
     asks_model,
@@ -31,10 +32,10 @@ from llm_games.benchmarks.run import config
 from llm_games.benchmarks.run.branch_point import BranchPoint
 from llm_games.benchmarks.run.config import Config, load, parse
 from llm_games.benchmarks.run.python_objects import written
-from llm_games.errors import LLMGamesError, unknown
+from llm_games.errors import BadParameter, LLMGamesError, unknown
 from llm_games.game_rooms import ROOMS
 from llm_games.import_names import OWN, is_named
-from llm_games.registry import game_class, rulebook
+from llm_games.registry import disguised, game_class, rulebook
 from llm_games.rulebook import Rulebook, seated
 from llm_games.talk import Talk
 from llm_games.wrappers.clients import budget as books
@@ -121,13 +122,20 @@ class PlannedGame(Settings):
     prolonged: list[int] = Field(default_factory=list)
     success: str | None = None
     branch: BranchPoint | None = None
+    isomorphs: list[int] = Field(default_factory=list)
+    """by episode the seed of the words in which it is read; [] for the plain ones"""
     ignored: str = Field("", exclude=True, repr=False)
     """what seats that stand for the run's players set for models, where these ask none"""
 
-    def rules(self, seating: Sequence[int] | None = None) -> Rulebook:
-        """With players at their own seats, or where `seating` has them."""
+    def rules(self, seating: Sequence[int] | None = None, isomorph: int | None = None) -> Rulebook:
+        """With players at their own seats, or where `seating` has them; in plain words, or not."""
         places = range(len(self.seats)) if seating is None else seating
-        return rulebook(self.game, **seated(game_class(self.game), self.params, places))
+        rules = rulebook(self.game, **seated(game_class(self.game), self.params, places))
+        return rules if isomorph is None else disguised(rules, isomorph)
+
+    def disguises(self) -> list[int | None]:
+        """By episode the seed of its words, None for the plain ones."""
+        return [*self.isomorphs] or [None] * len(self.seeds)
 
     def seatings(self) -> list[list[int]]:
         """By episode and seat the place in `seats`: ``fixed``, ``rotate`` or ``shuffled``."""
@@ -166,7 +174,10 @@ class PlannedGame(Settings):
             )
         seeds = [episode_seed(run, chance, i) for i in range(len(self.seeds), episodes)]
         prolonged = [*self.prolonged, len(self.seeds)]
-        return self.model_copy(update={"seeds": self.seeds + seeds, "prolonged": prolonged})
+        instances = [*dict.fromkeys(self.isomorphs)]
+        added = _in_turn(instances, len(seeds), self.label) if instances else []
+        update = {"seeds": self.seeds + seeds, "prolonged": prolonged}
+        return self.model_copy(update=update | {"isomorphs": self.isomorphs + added})
 
 
 class RunPlan(Settings):
@@ -187,6 +198,11 @@ class RunPlan(Settings):
     guests: config.GuestSettings = config.GuestSettings()
     links: Any = Field(default=None, exclude=True, repr=False)
     """the `Guests` who are asked, while a server lets them in; not written down"""
+
+    def isomorphic(self) -> dict[str, tuple[int, int]]:
+        """Return the games that are told in several ways: episodes and ways, by label."""
+        instances = {game.label: game.isomorphs for game in self.games if game.isomorphs}
+        return {label: (len(seeds), len({*seeds})) for label, seeds in instances.items()}
 
     def guest_seats(self) -> dict[str, list[str]]:
         """Return by label, seat for seat, by which link it is played; "" for no guest's.
@@ -351,6 +367,7 @@ class Overrides:
     budget: Mapping[str, Any] = field(default_factory=dict)
     own: Mapping[str, Any] = field(default_factory=dict)
     part: str | None = None
+    isomorphs: int | None = None
 
     @classmethod
     def of(cls, **arguments: Any) -> Overrides:
@@ -366,6 +383,7 @@ class Overrides:
 
     def apply(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         by_game: dict[str, Any] = {"seats": list(self.seats) or None, "episodes": self.episodes}
+        by_game["isomorphs"] = self.isomorphs
         overrides = by_game | {"seed": self.seed, "scoring": self.scoring}
         changed = dict(raw) | {key: value for key, value in overrides.items() if value is not None}
         extra = {"params": self.params, "talk": self.talk}
@@ -496,6 +514,18 @@ def episode_seed(run: int, chance: str, number: int) -> int:
     return int(sequence.generate_state(1, np.uint64)[0] >> 1)
 
 
+def _in_turn(instances: list[int], episodes: int, location: str) -> list[int]:
+    """Give each instance as many episodes in a row, so that players rotate within each."""
+    count = len(instances)
+    if episodes % count:
+        more = episodes + count - episodes % count
+        raise ConfigError(
+            f"{location}: {episodes} episodes cannot be divided evenly among {count} isomorphs; "
+            f"play a multiple of {count}, such as {more}"
+        )
+    return [seed for seed in instances for _ in range(episodes // count)]
+
+
 def is_model(player: str, objects: Mapping[str, Any]) -> bool:
     """It asks a language model, and so takes settings."""
     with suppress(LLMGamesError):  # said when it is made
@@ -511,15 +541,27 @@ def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
     policies: dict[str, Policy] = {}
     shared = shared or plan.shared()
     for game in plan.games:
-        rules = game.rules()
+        rules = game.rules(isomorph=game.disguises()[0] if game.seeds else None)
         for number, seat in enumerate(game.seats):
             try:
                 if seat.key not in policies or not seat.asks:
                     policies[seat.key] = _player(plan, seat, rules, shared)
                 policies[seat.key].start(rules, number, 0)
+                if rules.disguise:
+                    _check_tools(policies[seat.key])
             except LLMGamesError as error:
                 raise ConfigError(f"{game.label}, seat {number} ({seat.name}): {error}") from error
     return policies
+
+
+def _check_tools(policy: Policy) -> None:
+    """BadParameter: a tool would speak in plain units to somebody who is told others."""
+    tools = policy.tools if isinstance(policy, LLMPolicy) else ()
+    if foreign := ", ".join(tool.name for tool in tools if tool.run not in SPEAK_AS_ASKED):
+        ours = ", ".join(tool.name for tool in TOOLS.values() if tool.run in SPEAK_AS_ASKED)
+        raise BadParameter(
+            f"{foreign} would speak in plain units: leave isomorphs out, or tools other than {ours}"
+        )
 
 
 def _player(plan: RunPlan, seat: PlannedSeat, rules: Rulebook, shared: Shared) -> Policy:
@@ -616,8 +658,26 @@ def _game(
         ignored=ignored,
         **game.model_dump(include={"max_steps", "series", "given"}),
     )
+    count = game.isomorphs or file.isomorphs
+    instances = _isomorphs(planned, rules, count, file.seed, location) if count else []
     order = game.order or file.order or ("rotate" if planned.mixed else "fixed")
-    return _movable(planned.model_copy(update={"order": order}), location)
+    return _movable(planned.model_copy(update={"order": order, "isomorphs": instances}), location)
+
+
+def _isomorphs(
+    game: PlannedGame, rules: Rulebook, count: int, run: int, location: str
+) -> list[int]:
+    """By episode the seed of its words; ConfigError: the game cannot be played in others."""
+    try:
+        disguised(rules, 0)
+    except LLMGamesError as error:
+        raise ConfigError(f"{location}: isomorphs: {error}") from None
+    if game.series:
+        raise ConfigError(f"{location}: a series is recalled in one wording: leave isomorphs out")
+    for seat in filter(lambda seat: seat.is_guest, game.seats):
+        raise ConfigError(f"{location}: {seat.player} sees the plain table: leave isomorphs out")
+    instances = [episode_seed(run, "isomorph", number) for number in range(count)]
+    return _in_turn(instances, len(game.seeds), location)
 
 
 def _movable(game: PlannedGame, location: str) -> PlannedGame:

@@ -216,9 +216,10 @@ class _ReplayTable:
 
     def rules_of(self, game: PlannedGame, row: schema.EpisodeRow) -> Rulebook:
         """One object for all episodes of the same rules."""
-        alike = f"{game.label}\0{seated(game_class(game.game), game.params, row.seating)}"
+        params = seated(game_class(game.game), game.params, row.seating)
+        alike = f"{game.label}\0{params}\0{row.isomorph}"
         if alike not in self.rules:
-            self.rules[alike] = game.rules(row.seating)
+            self.rules[alike] = game.rules(row.seating, row.isomorph)
         return self.rules[alike]
 
     async def complete(self, request: Request) -> Completion:

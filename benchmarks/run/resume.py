@@ -34,8 +34,10 @@ def prolong(path: str | Path, episodes: int) -> None:
         plan = planned(records).longer(episodes)
     with Store.open(path) as store:
         games = plan.games
-        seats = {g.label: [*zip(g.seeds, g.seatings(), strict=True)] for g in games}
-        store.prolong(plan.model_dump(), seats)
+        episodes_by_label = {
+            g.label: [*zip(g.seeds, g.seatings(), g.disguises(), strict=True)] for g in games
+        }
+        store.prolong(plan.model_dump(), episodes_by_label)
 
 
 class EpisodeRecord:

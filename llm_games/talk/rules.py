@@ -83,6 +83,7 @@ class Talking(Rulebook):
         return getattr(self.game, name)
 
     bounds, goal, terms, names = map(_delegate, ("bounds", "goal", "terms", "names"))
+    names_in_words = _delegate("names_in_words")
     attempts, space, drafted, lasts = map(_delegate, ("attempts", "space", "drafted", "lasts"))
     alive, positions, speakers, hears = map(_of_state, ("alive", "positions", "speakers", "hears"))
     voices = _of_state("voices")
@@ -91,6 +92,7 @@ class Talking(Rulebook):
     largest, same_limits, masked = map(_attribute, ("largest", "same_limits", "masked"))
     division, unit, seats_differ = map(_attribute, ("division", "unit", "seats_differ"))
     shown_last, grid, begun = map(_attribute, ("shown_last", "grid", "begun"))
+    surface, disguise = map(_attribute, ("surface", "disguise"))
 
     @property
     def core(self) -> Rulebook:
@@ -338,7 +340,7 @@ class Talking(Rulebook):
 
     def teller(self, state: TalkState) -> Callable[[int], dict[str, Any]]:
         """Tell what the game tells and, as ``talk``, the turn and the messages heard."""
-        tell, names = self.game.teller(state.game), self.names()
+        tell, names = self.game.teller(state.game), self.names_in_words()
         turn = int(state.turn)
 
         def told(seat: int) -> dict[str, Any]:

@@ -75,6 +75,10 @@ def run(
     ] = None,
     episodes: Annotated[int | None, value("N", "of each game")] = None,
     seed: Annotated[int | None, value("N", "all randomness comes from it")] = None,
+    isomorphs: Annotated[
+        int | None,
+        value("K", "tell each game in K ways, of other words and units, and say what it changes"),
+    ] = None,
     db: Annotated[
         Path | None, value("FILE", "file to record in; by default a new one in this folder")
     ] = None,
@@ -135,8 +139,9 @@ def run(
     from llm_games.benchmarks.run.plan import Overrides, plan_of
     from llm_games.benchmarks.run.processes import by_workers
 
-    named = "episodes", "seed", "prompts", "reasoning", "persona", "scoring", "base_url", "max_wait"
-    options = {name: context.params[name] for name in (*named, "part")} | costs(context)
+    named = ["episodes", "seed", "prompts", "reasoning", "persona", "scoring", "base_url"]
+    named += ["max_wait", "part", "isomorphs"]
+    options = {name: context.params[name] for name in named} | costs(context)
     options |= {"memory": _number(memory), "temperature": _number(temperature)}
     options |= {
         "ask": ask or None,
@@ -229,6 +234,7 @@ def costs(context: Context) -> dict[str, Any]:
 
 
 def _dry_run(plan: RunPlan, as_json: bool) -> None:
+    from llm_games.benchmarks.judge.surface_shares import power_grid
     from llm_games.benchmarks.run.estimate import estimate, fits
     from llm_games.benchmarks.run.needed import needed, needed_grids
     from llm_games.benchmarks.run.plan import players
@@ -247,6 +253,8 @@ def _dry_run(plan: RunPlan, as_json: bool) -> None:
         summary["prices"] = {name: price.plain() for name, price in shared.ledger.prices.items()}
         summary["budget"] = dict(fits(budget, rows))
         summary["needed"] = [row.plain() for row in needed(plan)]
+        if isomorphic := plan.isomorphic():
+            summary["surface"] = list(power_grid(isomorphic).dicts())
         print(json.dumps(summary, default=str))  # money is exact, in words
         return
     terminal = console()
@@ -264,6 +272,8 @@ def _dry_run(plan: RunPlan, as_json: bool) -> None:
         terminal.print(f"No price is known of {unpriced}: see [prices]", **PLAIN)
     for grid in needed_grids(needed(plan)):
         terminal.print(grid)
+    if isomorphic := plan.isomorphic():
+        terminal.print(power_grid(isomorphic))
     for line in _notes(plan):
         terminal.print(line, **PLAIN)
     terminal.print("Re-asks after bad replies come on top. Nothing was played.")

@@ -36,6 +36,7 @@ from llm_games.benchmarks.judge.paper import (
 from llm_games.benchmarks.judge.references import Reference, references
 from llm_games.benchmarks.judge.reliability import reliability
 from llm_games.benchmarks.judge.result_table import ResultTable
+from llm_games.benchmarks.judge.surface_shares import surface_grid
 from llm_games.benchmarks.record.plain_text import harmless
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import MARK, RecordedGame, Run, read
@@ -344,6 +345,7 @@ class RunPart:
         make["Talk"] = partial(talk_measures.section, self.run, twins)
         make["Reliability"] = partial(_reliability, self.run)
         make[graded_answers.TITLE] = partial(graded_answers.sections, self.run.games)
+        make["Surface"] = partial(_surface, self.run)
         make[people_figures.TITLE] = partial(people_figures.sections, self.run, self.long)
         sections = (page.part(title, make[title], partial(_unmade, title)) for title in make)
         for k, section in enumerate(chain.from_iterable(sections)):
@@ -379,6 +381,11 @@ def _reliability(run: Run) -> list[Section]:
     except BadParameter as error:  # what the file calls success is not said of all its games
         return [Section("Reliability", f"{error}.")]
     return [Section("Reliability", grids=grids)] if grids else []
+
+
+def _surface(run: Run) -> list[Section]:
+    grid = surface_grid(run.games, run.edition)
+    return [Section("Surface", grids=[grid])] if grid else []
 
 
 def _bare(about: Section, anchor: str) -> dict[str, Any]:

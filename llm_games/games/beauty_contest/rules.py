@@ -14,8 +14,10 @@ import numpy as np
 
 from llm_games import facts
 from llm_games.arrays import all_true, any_true, at
+from llm_games.disguise import Surface
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, exact_of, once, param, plain, ratio_of, rounds_shown
+from llm_games.games.beauty_contest.surface import SURFACE
 from llm_games.questions import MISSING, Integer, Question, Real, Remark, alike
 from llm_games.replies import bare, outermost
 from llm_games.rounds import Paid, Rounds, Seen
@@ -47,7 +49,7 @@ class AnyReal(Real):
         return {"type": "number"}
 
     def legal(self) -> dict[str, Any]:
-        return Real(self.key, self.low, self.high, self.decimals).schema()
+        return Real(self.key, self.low, self.high, self.decimals, scale=self.scale).schema()
 
     def wanted(self) -> str:
         return "a number"
@@ -118,6 +120,7 @@ class BeautyContest(Rounds):
     narrows: ClassVar[bool] = True
     personal: ClassVar[tuple[str, ...]] = ("personas",)
     mends: ClassVar[bool] = False
+    surface: ClassVar[Surface] = SURFACE
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
         "gamma_bench_authors": {

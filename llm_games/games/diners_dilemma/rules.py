@@ -12,8 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from llm_games.disguise import Surface
 from llm_games.errors import BadParameter
 from llm_games.facts import Fact, exact_of, param
+from llm_games.games.diners_dilemma.surface import SURFACE
 from llm_games.questions import Choice
 from llm_games.replies import bare
 from llm_games.rounds import LastActions, Paid, Rounds, Seen
@@ -36,6 +38,7 @@ class DinersDilemma(Rounds):
     title: ClassVar[str] = "Diner's dilemma"
     source: ClassVar[str] = "γ-Bench"
     shared_goal: ClassVar[Goal] = Goal(unit="points")
+    surface: ClassVar[Surface] = SURFACE
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
         "gamma_bench_authors": {"unknown_dish": "costly"},

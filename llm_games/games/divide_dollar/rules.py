@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from llm_games.disguise import Surface
 from llm_games.facts import Fact, param
+from llm_games.games.divide_dollar.surface import SURFACE
 from llm_games.questions import MONEY, Integer, alike
 from llm_games.replies import bare
 from llm_games.rounds import LastActions, Paid, Rounds, Seen
@@ -28,6 +30,7 @@ class DivideDollar(Rounds):
     title: ClassVar[str] = "Divide the dollar"
     source: ClassVar[str] = "γ-Bench"
     shared_goal: ClassVar[Goal] = Goal(unit="coins")
+    surface: ClassVar[Surface] = SURFACE
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
         "gamma_bench_authors": {"bid_range": "unbounded", "number_parse": "truncate"},

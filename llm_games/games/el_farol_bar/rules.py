@@ -10,8 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from llm_games.disguise import Surface
 from llm_games.errors import BadParameter
 from llm_games.facts import Fact, exact_of, once, param, ratio_of
+from llm_games.games.el_farol_bar.surface import SURFACE
 from llm_games.questions import Choice
 from llm_games.replies import bare
 from llm_games.rounds import LastActions, Paid, Rounds, Seen
@@ -34,6 +36,7 @@ class ElFarolBar(Rounds):
     title: ClassVar[str] = "El Farol bar"
     source: ClassVar[str] = "γ-Bench"
     shared_goal: ClassVar[Goal] = Goal(unit="points")
+    surface: ClassVar[Surface] = SURFACE
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
         "gamma_bench_authors": {"capacity_test": "float"},

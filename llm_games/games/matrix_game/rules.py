@@ -12,11 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games.arrays import at, tall
+from llm_games.disguise import Surface
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, param
 from llm_games.games.matrix_game import matrix_payoffs, matrix_words
 from llm_games.games.matrix_game.matrix_payoffs import PRESETS, ExactPayoffs
 from llm_games.games.matrix_game.matrix_words import MEANINGLESS, called_of, noise_of
+from llm_games.games.matrix_game.surface import SURFACE
 from llm_games.questions import Choice
 from llm_games.rounds import OpenRounds, OpenState, Paid, Seen
 from llm_games.rulebook import Array, Chance, Goal, PerPlayer
@@ -58,6 +60,7 @@ class MatrixGame(OpenRounds):
     source: ClassVar[str] = "von Neumann & Morgenstern 1944"
     shared_goal: ClassVar[Goal] = Goal(unit="points")
     state_type: ClassVar[type[MatrixState]] = MatrixState
+    surface: ClassVar[Surface] = SURFACE
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
 
     players: int = param(2, "number of players, as the payoffs have it", low=2, high=MANY)

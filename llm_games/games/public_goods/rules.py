@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from llm_games.disguise import Surface
 from llm_games.facts import Draw, Fact, check_integer, param, ratio_of
+from llm_games.games.public_goods.surface import SURFACE
 from llm_games.questions import Integer, alike
 from llm_games.rounds import Paid, Rounds, Seen
 from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, State
@@ -41,6 +43,7 @@ class PublicGoods(Rounds):
     title: ClassVar[str] = "Public goods game"
     source: ClassVar[str] = "γ-Bench"
     edition: ClassVar[int] = 3
+    surface: ClassVar[Surface] = SURFACE
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
         "gamma_bench_authors": {"contribution_range": "unbounded", "number_parse": "truncate"},
