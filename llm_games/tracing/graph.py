@@ -143,7 +143,7 @@ def pick(index: Node, entries: Any) -> Node:
     return Node("pick", first.kind, index, *entries)
 
 
-class Text(str):
+class Snippet(str):
     """Code that stands in lists as it is."""
 
     __repr__ = str.__str__
@@ -156,7 +156,7 @@ class Code:
     """
 
     def __init__(self, arrays: Sequence[Any], language: int, tables: dict[str, Any]) -> None:
-        self.lines, self.tables, self._texts = list[str](), tables, dict[Node, Text]()
+        self.lines, self.tables, self._texts = list[str](), tables, dict[Node, Snippet]()
         self.uses = Counter(node for array in arrays for node in np.asarray(array).ravel())
         todo, forms = [*self.uses], IN[language]
         while todo:
@@ -175,7 +175,7 @@ class Code:
                 name = f"t{len(self.lines)}"
                 self.lines.append(forms["="].format(name=name, text=text, **names))
                 text = name
-            self._texts[part] = Text(text)
+            self._texts[part] = Snippet(text)
 
     def named(self, arg: Any) -> Any:
         if isinstance(arg, Node):
