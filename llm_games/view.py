@@ -98,10 +98,10 @@ class Sight:
 
     def question(self, seat: int) -> Question | None:
         """Return what a seat of one table is asked, or None; made once."""
-        if seat not in self._questions:
-            asked = seat in self.asked
-            self._questions[seat] = self.game.asks(self.state, seat) if asked else None
-        return self._questions[seat]
+        questions = self._questions
+        if seat not in questions:
+            questions[seat] = self.game.asks(self.state, seat) if seat in self.asked else None
+        return questions[seat]
 
     def fact(self, index: int) -> Array:
         """Return the values of one fact of `Rulebook.facts`, or, after them, of `recalled`."""
