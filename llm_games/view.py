@@ -98,11 +98,12 @@ class Sight:
 
     def question(self, seat: int) -> Question | None:
         """Return what a seat of one table is asked, or None; made once."""
-        if seat not in self._questions:
-            question = self.game.asks(self.state, seat) if seat in self.asked else None
+        questions = self._questions
+        if seat not in questions:
+            asked = self.game.asks(self.state, seat) if seat in self.asked else None
             disguise = self.game.disguise
-            self._questions[seat] = disguise.question(question) if disguise else question
-        return self._questions[seat]
+            questions[seat] = asked if disguise is None else disguise.question(asked)
+        return questions[seat]
 
     def fact(self, index: int) -> Array:
         """Return the values of one fact of `Rulebook.facts`, or, after them, of `recalled`."""
