@@ -47,7 +47,8 @@ static inline int64_t over(int64_t a, int64_t b) {
 static inline int64_t rest(int64_t a, int64_t b) { return b ? a - b * over(a, b) : 0; }
 static inline int64_t ask(int64_t *slots, int64_t t, int64_t n, int64_t *row, int *asks) {
   int64_t *slot = slots + t * (n + 1);
-  if (!row[0] || slot[0] == 2) return row[0] ? slot[n] : 0;
+  if (!row[0]) return 0;
+  if (slot[0] == 2 && !memcmp(slot + 1, row + 1, 8 * n - 8)) return slot[n];
   return memcpy(slot, row, 8 * n), *asks = 1, 0;
 }
 int play(int64_t N, int64_t M, int64_t last, void **given) {"""
@@ -80,7 +81,7 @@ class TableLoop:
     def __init__(self, env: Any, rules: Sequence[Any]) -> None:
         self.seat, state = env.seating.seat, env.game.reset(0, (1,))
         self.state, _ = env.game.settle(state, env.game.fallback(state))
-        self._fields, self._play = dict[str, Array](), built(self._traced(env, rules)).play
+        self._fields, self._play = dict[str, Any](), built(self._traced(env, rules)).play
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()  # a copy of what holds it makes its own
@@ -124,7 +125,6 @@ class TableLoop:
             f"if ({waits} > moved[t] || finished[t] || s_round[t] >= last) break; }}",
             f"if (step == {LONGEST_WAIT}) return 1;", *play.lines,
             "if (asks) { asks = 0; again = 2; break; }",
-            *(f"{name}[t * {table.shape[1]}] = 0;" for name, table in slots.items()),
             *(f"s_{name}[{k} * M + t] = {text};"
               for name, row in zip(changed, rows, strict=True) for k, text in enumerate(row)),
             f"reward[t] += {reward}; payoff[t] += {reward}; finished[t] = {finished}; steps[t]++;",

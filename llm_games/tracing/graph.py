@@ -110,17 +110,14 @@ def made(op: str, kind: str, *args: Node) -> Node:
         of = WIDE[kind] if op == "cast" else getattr(np, op)
         with np.errstate(all="ignore"):
             return const(of(*(arg.args[0] for arg in args)), WIDE[kind])
-    if op == "multiply" and kind == "i":
-        for one, other in (args, args[::-1]):
-            if one.op == "cast" and one.args[0].kind == "b":
-                return made("where", kind, one.args[0], other, const(0))
     if op == "cast" and first.op == "where" and last.args[2].op == "const":
         arms = [made("cast", kind, arm) for arm in first.args[1:]]
         return made("where", kind, first.args[0], *arms)
-    if kind == "b" and op in ("bitwise_and", "bitwise_or"):
-        for one, other in (args, args[::-1]):
-            if one.op == "const":
-                return other if one.args[0] == (op == "bitwise_and") else one
+    for one, other in (args, args[::-1]) if len(args) == 2 else ():
+        if op == "multiply" and kind == "i" and one.op == "cast" and one.args[0].kind == "b":
+            return made("where", kind, one.args[0], other, const(0))
+        if one.op == "const" and kind == "b" and op in ("bitwise_and", "bitwise_or"):
+            return other if one.args[0] == (op == "bitwise_and") else one
     return Node(op, kind, *args)
 
 
@@ -143,12 +140,6 @@ def pick(index: Node, entries: Any) -> Node:
     return Node("pick", first.kind, index, *entries)
 
 
-class Snippet(str):
-    """Code that stands in lists as it is."""
-
-    __repr__ = str.__str__
-
-
 class Code:
     """Lines that work out arrays of nodes; what is used once stands where it is used.
 
@@ -156,7 +147,7 @@ class Code:
     """
 
     def __init__(self, arrays: Sequence[Any], language: int, tables: dict[str, Any]) -> None:
-        self.lines, self.tables, self._texts = list[str](), tables, dict[Node, Snippet]()
+        self.lines, self.tables, self._texts = list[str](), tables, dict[Node, str]()
         self.uses = Counter(node for array in arrays for node in np.asarray(array).ravel())
         todo, forms = [*self.uses], IN[language]
         while todo:
@@ -175,7 +166,7 @@ class Code:
                 name = f"t{len(self.lines)}"
                 self.lines.append(forms["="].format(name=name, text=text, **names))
                 text = name
-            self._texts[part] = Snippet(text)
+            self._texts[part] = text
 
     def named(self, arg: Any) -> Any:
         if isinstance(arg, Node):
@@ -202,7 +193,7 @@ def each(make: Callable[..., Node], dtype: Any, *arrays: Any) -> TracedArray:
     return stand_in(np.frompyfunc(make, len(arrays), 1)(*map(np.asarray, arrays)), dtype)
 
 
-def lifted(array: Any) -> TracedArray:
+def lifted(array: Any) -> Any:
     """Return a stand-in for an array of numbers, or the one it is."""
     if isinstance(array, TracedArray):
         return array
@@ -260,7 +251,7 @@ def _parts(array: Any, axis: int | None) -> list[TracedArray]:
 
 def _in_a_row(
     array: Any, step: Any, method: str, axis: Any = 0, dtype: Any = None, **how: Any
-) -> TracedArray:
+) -> Any:
     """Return what ``step.reduce`` or ``step.accumulate`` does along an axis."""
     if dtype is None and array.dtype == np.bool_ and step in (np.add, np.multiply):
         dtype = np.int64

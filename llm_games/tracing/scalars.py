@@ -98,10 +98,11 @@ class ScalarRules:
             names["pack"] = Struct(f"{first.size}{first.dtype.char}").pack_into
             lines, texts[0] = [*lines, "made = new()", f"pack(made, 0, {flat})"], "made"
         source = "\n    ".join([f"def play({given}):", *lines, f"return {write(texts)}"])
+        source = source.replace("'", "")  # those that Python puts around texts in lists
         exec(compile(source, f"<{self.game.name}>", "exec"), names)
         return names["play"]
 
-    def _reader(self, *way: Any, **packs: bool) -> Callable[[Any], Any]:
+    def _reader(self, *way: Any, **packs: Any) -> Callable[[Any], Any]:
         read = self._compile("s", *way, **packs)
         return lambda state: (numbers := self.numbers_of(state)) and read(numbers)
 
@@ -147,7 +148,7 @@ class ScalarRules:
 
 
 def flags(truths: Any) -> str:
-    return f"bytes({truths}) if {' or '.join(dict.fromkeys(truths))} else b''"
+    return f"bytes({truths}) if {' or '.join(dict.fromkeys(truths))} else 0"
 
 
 def _array(numbers: list[Any], dtype: Any, shape: tuple[int, ...]) -> Any:
