@@ -24,7 +24,7 @@ from llm_games.codecs import Codec
 from llm_games.errors import BadParameter
 from llm_games.files import cache_folder, write_whole
 from llm_games.noise import Noise, counted
-from llm_games.rulebook import Array, PerTable
+from llm_games.rulebook import Array, PerTable, Rulebook
 from llm_games.tracing.code import C, Code, changes, inputs, listed, standing_in
 from llm_games.tracing.graph import WIDE, Untraceable, lifted
 from llm_games.view import Sight
@@ -74,6 +74,8 @@ class TableLoop:
 
     def __init__(self, env: Any, rules: Sequence[Any]) -> None:
         self.seat, state = env.seating.seat, env.game.reset(0, (1,))
+        plain = type(env.game).mask is Rulebook.mask
+        self.laddered = env.game.masked and env.game.laddered and plain
         self.state, _ = env.game.settle(state, env.game.fallback(state))
         self._fields, self._play = list[Array](), built(self._traced(env, rules)).play
         self._play.argtypes = [ctypes.c_int64] * 3 + [ctypes.POINTER(ctypes.c_void_p)]
@@ -101,6 +103,8 @@ class TableLoop:
         turns, changed = listed(turn[:, 0]), changes(state, after)
         asked, seen = env.game.asked(state)[self.seat], env.game.observe(state)[self.seat, 0]
         shown = {"asked": listed(asked), "seen": listed(seen)}
+        if self.laddered:
+            shown["rungs"] = listed(env.game.rungs(state)[self.seat])
         groups: list[Any] = [[turns[self.seat]], [paid, turns, *changed.values()]]
         self.tables = list[Any]()
         groups.append([*shown.values()])
@@ -140,7 +144,7 @@ class TableLoop:
         for name in ("moved", "reward", "payoff", "finished", "broke"):
             parts[name] = getattr(env, f"_{name}")
         parts |= {"acted": np.zeros(n, np.bool_), "action": np.zeros(n, np.int64)}
-        parts["asked"] = np.empty(n, np.bool_)
+        parts |= {"asked": np.empty(n, np.bool_), "rungs": np.empty(n, np.int64)}
         parts["seen"] = np.empty((n, len(env.game.column_index)), np.float32)
         for name in ("keys", "decided") if self.draws else ():
             own = (getattr(m, name) * (seats.sits == k) for k, m in enumerate(seats.memories))
@@ -171,6 +175,8 @@ class TableLoop:
         state = env.tables.state.replace(**dict(zip(names, self._fields, strict=True)))
         env.tables.go_on(state, parts["steps"], own=True)
         vars(env._view())["asked"] = parts["asked"]
+        if self.laddered:
+            vars(env._view())["mask"] = env.game.ladder.take(parts["rungs"], axis=0)
         if env.obs_mode != "text":
             vars(env._view())["numbers"] = parts["seen"]
 
