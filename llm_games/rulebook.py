@@ -665,23 +665,37 @@ class Rulebook(ABC):
 
     def mask(self, state: Any, seats: Any = None) -> Array:
         """Return the legal actions of asked `seats`, bool ``(players, *batch, actions)``."""
+        if self.laddered:
+            return np.asarray(self.ladder.take(self.rungs(state, seats), axis=0))
         first, last = self.bounds()
         (low, high), asked = self.amounts(state), self.asked(state)
         if seats is not None:
             low, high, asked = (of_seats(values, seats) for values in (low, high, asked))
-        reach = np.where(asked, high - first, -1)
-        if last - first < FEW_ACTIONS and not isinstance(reach, StandIn):
-            mask = self._ladder.take(reach + 1, axis=0)
-        else:
-            mask = np.arange(last - first + 1, dtype=np.int32) <= reach.astype(np.int32)[..., None]
-        if any_true(low > first):
-            mask &= np.arange(last - first + 1) >= (low - first)[..., None]
+        actions = np.arange(last - first + 1, dtype=np.int32)  # small numbers are compared fast
+        reach = np.where(asked, high - first, -1).astype(np.int32)
+        mask = actions <= reach[..., None]
+        if (low > first).any():
+            mask &= actions >= (low - first).astype(np.int32)[..., None]
         if self.decline is not None:
             mask[..., self.decline - first] = asked
         return mask
 
     @cached_property
-    def _ladder(self) -> Array:
+    def laddered(self) -> bool:
+        """All actions from the lowest to a seat's highest are legal, and they are few."""
+        (first, last), kind = self.bounds(), type(self)
+        plain = kind.legal is Rulebook.legal and kind.amounts is Rulebook.amounts
+        return plain and self.decline is None and last - first < FEW_ACTIONS
+
+    def rungs(self, state: Any, seats: Any = None) -> Array:
+        """Return how many actions are legal where it is `laddered`, 0 for seats not asked."""
+        high, asked = self.highest_legal(state), self.asked(state)
+        if seats is not None:
+            high, asked = of_seats(high, seats), of_seats(asked, seats)
+        return np.where(asked, high - self.bounds()[0] + 1, 0)
+
+    @cached_property
+    def ladder(self) -> Array:
         """In row k the first k of all actions, bool."""
         count = self.bounds()[1] - self.bounds()[0] + 1
         return np.tri(count + 1, count, -1, np.bool_)

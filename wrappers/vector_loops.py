@@ -24,7 +24,7 @@ from llm_games.codecs import Codec
 from llm_games.errors import BadParameter
 from llm_games.files import cache_folder, write_whole
 from llm_games.noise import Noise, counted
-from llm_games.rulebook import Array, PerTable
+from llm_games.rulebook import Array, PerTable, Rulebook
 from llm_games.tracing.graph import C, Code, Untraceable, changes, inputs, lifted, standing_in
 from llm_games.view import Sight
 from llm_games.wrappers.single_agent import LONGEST_WAIT
@@ -80,6 +80,8 @@ class TableLoop:
 
     def __init__(self, env: Any, rules: Sequence[Any]) -> None:
         self.seat, state = env.seating.seat, env.game.reset(0, (1,))
+        plain = type(env.game).mask is Rulebook.mask
+        self.laddered = env.game.masked and env.game.laddered and plain
         self.state, _ = env.game.settle(state, env.game.fallback(state))
         self._fields, self._play = dict[str, Any](), built(self._traced(env, rules)).play
 
@@ -102,6 +104,8 @@ class TableLoop:
         changed, asked = changes(state, after), lifted(game.asked(state))[seat][:, None]
         shown = {"asked": asked, "seen": lifted(game.observe(state))[seat]}
         paid = outcome.rewards, outcome.finished, outcome.broke, outcome.record["actions"]
+        if self.laddered:
+            shown["rungs"] = lifted(game.rungs(state))[seat][:, None]
         of_learner = [lifted(part)[seat] for part in paid]
         outputs = [*of_learner, turn, *changed.values()]
         # What is put out is used twice: so all of it has a name before any of it is written.
@@ -144,7 +148,7 @@ class TableLoop:
         for name in ("moved", "reward", "payoff", "finished", "broke"):
             parts[name] = getattr(env, f"_{name}")
         parts |= {"acted": np.zeros(n, np.bool_), "action": np.zeros(n, np.int64)}
-        parts["asked"] = np.empty(n, np.bool_)
+        parts |= {"asked": np.empty(n, np.bool_), "rungs": np.empty(n, np.int64)}
         parts["seen"] = np.empty((n, len(env.game.column_index)), np.float32)
         for name in ("keys", "decided") if self.draws else ():
             own = (getattr(m, name) * (seats.sits == k) for k, m in enumerate(seats.memories))
@@ -174,6 +178,8 @@ class TableLoop:
             env.seats.memories = [m._replace(decided=parts["decided"]) for m in env.seats.memories]
         env.tables.go_on(env.tables.state.replace(**self._fields), parts["steps"], own=True)
         vars(env._view())["asked"] = parts["asked"]
+        if self.laddered:
+            vars(env._view())["mask"] = env.game.ladder.take(parts["rungs"], axis=0)
         if env.obs_mode != "text":
             vars(env._view())["numbers"] = parts["seen"]
 

@@ -48,9 +48,9 @@ def solution(game: Any, opener: int = 0, ties: str = "accept") -> tuple[Period, 
         rejected = refused = payoffs
         refusal = REJECT
         if game.outside is not None:
-            left = tuple(w * a for w, a in zip(worth, game.outside, strict=True))
-            if left[other] > rejected[other]:
-                refused, refusal = left, LEAVE
+            leaving = tuple(w * a for w, a in zip(worth, game.outside, strict=True))
+            if leaving[other] > rejected[other]:
+                refused, refusal = leaving, LEAVE
         price = refused[other] / worth[other] if game.veto else Fraction(0)
         least = floor(price) + 1 if game.veto and ties == "reject" else ceil(price)
         mine, theirs = worth[proposer] * (game.pie - least), worth[other] * least

@@ -41,8 +41,8 @@ def rule_of(choose: Choose, *parameters: int, count: int = 1, each: int = 2) -> 
     def rule(view: View, noise: Noise) -> Array:
         game, seat, size = view.game, view.seat, len(view.game.table)
         codes, least = choices(game, seat, count, choose, parameters)
-        before = np.minimum((whole(view, "move") - 1) // each, count - 1)
-        place = before * size + view.sight.state.scenario
+        turn = np.minimum((whole(view, "move") - 1) // each, count - 1)
+        place = turn * size + view.sight.state.scenario
         traced = isinstance(place, StandIn)
         if traced and len(codes) > MOST_TRACED:
             raise Untraceable(f"there are {len(codes)} choices")

@@ -30,8 +30,8 @@ class Divisions(NamedTuple):
     @property
     def frontier(self) -> Array:
         """Return the divisions than which none is better for one and no worse for the other."""
-        one, two = self.scores[:, :, None], self.scores[:, None]
-        better: Array = np.all(two >= one, axis=0) & np.any(two > one, axis=0)
+        each, others = self.scores[:, :, None], self.scores[:, None]
+        better: Array = np.all(others >= each, axis=0) & np.any(others > each, axis=0)
         return ~np.any(better, axis=1)
 
     @property

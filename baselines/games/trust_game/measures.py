@@ -21,9 +21,9 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
         sent, back = _rounds(steps, seats, 1)
         return (back / (game.multiplier * np.maximum(sent, 1)))[sent > 0]
 
-    def enough(steps: Steps, seats: Sequence[int], more: int = 0) -> Array:
+    def enough(steps: Steps, seats: Sequence[int], gain: int = 0) -> Array:
         sent, back = _rounds(steps, seats, 1)
-        return (back >= sent + more)[sent > 0]
+        return (back >= sent + gain)[sent > 0]
 
     def total(steps: Steps, seats: Sequence[int]) -> Array:
         sent, _ = _rounds(steps, (0, 1), 0)

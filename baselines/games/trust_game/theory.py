@@ -41,8 +41,8 @@ def rational(game: Any) -> Claim:
     what = "sends nothing and returns nothing"
     if not game.open:
         return Claim("equilibrium", f"{what}, the only subgame-perfect outcome")
-    more = " among many, as the end is left to chance" if held_returns(game) else ""
-    return Claim("equilibrium", f"{what}, a subgame-perfect outcome{more}")
+    others = " among many, as the end is left to chance" if held_returns(game) else ""
+    return Claim("equilibrium", f"{what}, a subgame-perfect outcome{others}")
 
 
 def replies(game: Any) -> list[str]:

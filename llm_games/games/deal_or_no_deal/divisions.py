@@ -58,7 +58,7 @@ def law(kinds: int) -> Array:
             rows = rows[rows @ counts == WORTH]
             wanted = rows > 0
             fits = (wanted[:, None] | wanted).all(-1) & (wanted[:, None] & wanted).any(-1)
-            scenarios += [(counts, rows[one], rows[two]) for one, two in np.argwhere(fits)]
+            scenarios += [(counts, rows[k], rows[m]) for k, m in np.argwhere(fits)]
     table = np.array(scenarios, np.int64)
     table.flags.writeable = False
     return table

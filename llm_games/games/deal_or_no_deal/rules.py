@@ -231,18 +231,18 @@ class DealOrNoDeal(Rulebook):
         return np.where(codes > NONE, divisions.taken_of(codes, len(self.items)), NONE)
 
     def known(self) -> Sequence[Fact]:
-        kinds, most, end = len(self.items), divisions.BASE - 1, self.length() + 1
+        kinds, high, end = len(self.items), divisions.BASE - 1, self.length() + 1
         mine, other = (lambda s: self._split(s.takes)), (lambda s: self._split(s.takes[::-1]))
         offer, worth = "last offer or claim, what it takes of kind {}; -1: none", divisions.WORTH
         others = Fact("other_value", lambda s: self.values(s)[:, ::-1], 0, worth,
                       "what a piece of kind {} is worth to the other", each=kinds)  # fmt: skip
         return (
             Fact("move", lambda s: s.round + 1, 1, end, "number of the move to make"),
-            Fact("count", self.counts, 1, most, "pieces of kind {}", each=kinds),
+            Fact("count", self.counts, 1, high, "pieces of kind {}", each=kinds),
             Fact("value", self.values, 0, worth, "own value of a piece of kind {}", each=kinds),
             *([others] if self.open_values else []),
-            Fact("own", mine, NONE, most, f"own {offer}", each=kinds),
-            Fact("other", other, NONE, most, f"the other's {offer}", each=kinds),
+            Fact("own", mine, NONE, high, f"own {offer}", each=kinds),
+            Fact("other", other, NONE, high, f"the other's {offer}", each=kinds),
             Fact("turn", self.moves_now, 0, 1, "1: the own seat's turn"),
             Fact("accepted", lambda s: s.accepted, 0, 1, "1: the last offer was accepted"),
             Fact("payoff", self.payoffs, 0, worth, "own payoff once the game is over"),

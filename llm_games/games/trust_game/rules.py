@@ -135,30 +135,30 @@ class TrustGame(OpenRounds):
     def payoffs(self, state: TrustGameState) -> PerPlayer:
         """Return what the last round paid, int64 ``(players, *batch)``; 0 before there was one."""
         first, second = self.endowment
-        kept = first - state.last_sent + state.last_returned
-        rest = second + self.multiplier * state.last_sent - state.last_returned
-        return np.where(self.invests(state, ago=1), kept, rest) * (state.round > 0)
+        investors = first - state.last_sent + state.last_returned
+        trustees = second + self.multiplier * state.last_sent - state.last_returned
+        return np.where(self.invests(state, ago=1), investors, trustees) * (state.round > 0)
 
     def known(self) -> Sequence[Fact]:
-        (_, most), own, high = self.bounds(), self.endowment[0], int(self.stake[1])
+        (_, back), sent, high = self.bounds(), self.endowment[0], int(self.stake[1])
         invested = lambda s: self.invests(s, ago=1) * (s.round > 0)
         became = lambda s: np.maximum(s.sent, 0) * self.multiplier
         return (
             self.now,
             Fact("invests", self.invests, 0, 1, "1: the own seat sends in this round"),
-            Fact("sent", lambda s: s.sent, NONE, own, "sent in this round; -1: nothing yet"),
-            Fact("became", became, 0, most, "what that became, which can be returned"),
+            Fact("sent", lambda s: s.sent, NONE, sent, "sent in this round; -1: nothing yet"),
+            Fact("became", became, 0, back, "what that became, which can be returned"),
             Fact("invested", invested, 0, 1, "1: the own seat sent in the last round"),
-            Fact("last_sent", lambda s: s.last_sent, 0, own, "sent in the last round"),
-            Fact("last_returned", lambda s: s.last_returned, 0, most, "returned in the last round"),
+            Fact("last_sent", lambda s: s.last_sent, 0, sent, "sent in the last round"),
+            Fact("last_returned", lambda s: s.last_returned, 0, back, "returned in the last round"),
             Fact("payoff", self.payoffs, 0, high, "own payoff of the last round"),
         )
 
     def recalled(self) -> Sequence[Fact]:
-        most, own = self.bounds()[1], "own last round as investor"
+        high, when = self.bounds()[1], "own last round as investor"
         came_back, betrayed = (lambda s: s.came_back), (lambda s: s.betrayed)
         return (
-            Fact("came_back", came_back, NONE, most, f"returned in the {own}; -1: none"),
+            Fact("came_back", came_back, NONE, high, f"returned in the {when}; -1: none"),
             Fact("betrayed", betrayed, 0, 1, "1: less than it sent came back once"),
         )
 
@@ -190,8 +190,8 @@ class TrustGame(OpenRounds):
 
     def spectacle(self, state: TrustGameState) -> Seen:
         sent, done = int(state.sent), int(state.round)
-        now = f"{sent} sent, {sent * self.multiplier} to return from" if sent > NONE else ""
-        caption = now or (f"{state.last_sent} sent, {state.last_returned} returned" if done else "")
+        due = f"{sent} sent, {sent * self.multiplier} to return from" if sent > NONE else ""
+        caption = due or (f"{state.last_sent} sent, {state.last_returned} returned" if done else "")
         invests = self.invests(state, ago=int(done > 0 and sent == NONE))
         role = np.where(invests, "investor", "trustee")
         return caption, {"role": (role, ""), "payoff": (self.payoffs(state), "d")}
