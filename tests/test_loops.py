@@ -57,6 +57,7 @@ FEW = [
     ("battle_royale", "random"),
     ("public_goods", "rational"),
     ("el_farol_bar", "random"),
+    ("matrix_game", "generous"),  # constants in what is played, and in what is shown
 ]
 
 
