@@ -59,6 +59,7 @@ FEW = [
     ("bargaining", "people"),
     ("deal_or_no_deal", "conceder:1"),
     ("deal_or_no_deal", "random"),
+    ("matrix_game", "generous"),  # constants in what is played, and in what is shown
 ]
 
 
