@@ -74,10 +74,9 @@ LAYERS = {
         "pictures charts",
         "loose_json answer_spans xml_calls schemas questions replies asides",
         "disguise facts normalisation tracing",
-        "rulebook random_end rounds number_pairs view words foreign_templates plain_blocks table "
-        "table_batch",
+        "rulebook random_end rounds view words foreign_templates plain_blocks table table_batch",
         "talk",
-        "games",
+        "number_pairs games",
         "codecs env",
         "registry envs",
     ),
@@ -91,9 +90,9 @@ LAYERS = {
         "tool_rollout",
     ),
     "baselines": (
-        "disk_arrays payoff_tables mixed_equilibria logit_equilibria reasoning_levels "
+        "disk_arrays pair_theory payoff_tables mixed_equilibria logit_equilibria reasoning_levels "
         "strategy_mixtures memory_one repeated_dilemma regret play_measures people_data "
-        "rules pair_theory seat_rotation scenarios tiny named_tools talkers players "
+        "rules seat_rotation scenarios tiny named_tools talkers players "
         "hindsight graded_questions drawn_games",
         "tree move_chances type_mixtures foretold_moves quantal_responses adaptive_rules beliefs "
         "batch_play best_response copies "
