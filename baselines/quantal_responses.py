@@ -57,45 +57,54 @@ def stage_choices(
     """Play recorded episodes again; clusters are episodes, or rounds. Arguments: `recorded_moves`.
 
     Raises:
-        BadParameter: not all choose at once, or a round pays by more than its moves.
+        BadParameter: not all choose at once among the same, or a round pays by more than its moves.
     """
     game = game.core
     wanted = np.zeros((game.players, len(seeds)), bool)
     for episode, of in enumerate(seats):
         wanted[list(of), episode] = True
-    first, profiles, paid, who, clusters = None, [], [], [], []
-    for step, (state, actions, counted, payoffs) in enumerate(replayed(game, seeds, moves, chance)):
+    first, parts = None, list[_Profiles]()
+    for step, (state, actions, counted, paid) in enumerate(replayed(game, seeds, moves, chance)):
         first = state.table(np.zeros(1, np.int64)) if first is None else first
-        whole = np.flatnonzero(counted.all(axis=0))
-        profiles.append(actions[:, whole])
-        paid.append(payoffs[:, whole])
-        who.append(wanted[:, whole])
-        clusters.append(whole if by_episode else step * len(seeds) + whole)
-    joined = [np.concatenate(part, axis=-1) for part in (profiles, paid, who, clusters)]
-    if not joined[0].shape[1]:
+        low, high = game.amounts(state)
+        if (low != low.flat[0]).any() or (high != high.flat[0]).any():
+            raise BadParameter("seats or rounds differ in what can be chosen")
+        whole = np.flatnonzero((counted & (actions >= low) & (actions <= high)).all(axis=0))
+        clusters = whole if by_episode else step * len(seeds) + whole
+        parts.append(_Profiles(actions[:, whole], paid[:, whole], wanted[:, whole], clusters))
+    joined = _Profiles(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
+    if not len(joined.clusters):
         raise BadParameter("no round in which all chose at once")
-    low, high = (limit[:, 0] for limit in game.amounts(first))
-    return _counted(game, first, int(low.min()), int(high.max()), *joined)
-
-
-def _counted(
-    game: Rulebook, state: Any, low: int, high: int, profiles: Array, paid: Array, who: Array,
-    clusters: Array,
-) -> StageChoices:  # fmt: skip
-    count, options = profiles.shape[1], high - low + 1
-    if not np.allclose(_payoffs(game, state, profiles), paid):
+    if not np.allclose(_payoffs(game, first, joined.actions), joined.paid):
         raise BadParameter("a round pays by more than its moves")
-    numbers = np.unique(clusters, return_inverse=True)[1]
+    return _counted(game, first, joined)
+
+
+class _Profiles(NamedTuple):
+    """Rounds in which all chose: moves, payoffs, whose are wanted, ``(players, rounds)``."""
+
+    actions: Array
+    paid: Array
+    wanted: Array
+    clusters: Array
+
+
+def _counted(game: Rulebook, state: Any, recorded: _Profiles) -> StageChoices:
+    low, high = (int(limit[0, 0]) for limit in game.amounts(state))
+    options = high - low + 1
+    numbers = np.unique(recorded.clusters, return_inverse=True)[1]
+    count = len(numbers)
     shape = int(numbers.max()) + 1, game.players, options
     counts, earned = np.zeros(shape), np.zeros(shape)
     used = np.unique(np.linspace(0, count - 1, max(CELLS // options, 1)).astype(np.int64))
-    for seat in np.flatnonzero(who.any(axis=1)).tolist():
-        mine = np.flatnonzero(who[seat])
-        np.add.at(counts, (numbers[mine], seat, profiles[seat, mine] - low), 1.0)
-        tried = np.repeat(profiles[:, used], options, axis=1)
-        tried[seat] = np.tile(np.arange(low, high + 1), len(used))
+    for seat in np.flatnonzero(recorded.wanted.any(axis=1)).tolist():
+        mine = np.flatnonzero(recorded.wanted[seat])
+        chosen = recorded.actions[seat, mine] - low
+        np.add.at(counts[:, seat], (numbers[mine], chosen), 1.0)
+        tried = np.repeat(recorded.actions[:, used], options, axis=1)
+        tried[seat] = np.tile(np.arange(low, low + options), len(used))
         payoffs = _payoffs(game, state, tried)[seat].reshape(len(used), options)
-        np.add.at(earned, (numbers[used], seat), payoffs)
+        np.add.at(earned[:, seat], numbers[used], payoffs)
     rounds = np.bincount(numbers[used], minlength=shape[0]).astype(np.float64)
     return StageChoices(counts, earned, rounds)
 
@@ -160,9 +169,9 @@ def _bounds(choices: StageChoices) -> tuple[float, float, float]:
 def _slope(choices: StageChoices, rate: float) -> tuple[float, float]:
     """Return the slope of the log-likelihood a round, and its jackknife error over clusters."""
     counts, earned, rounds = choices
-    sums = counts.sum(axis=0), earned.sum(axis=0), rounds.sum()
-    whole = float(_slopes(*(np.asarray(part)[None] for part in sums), rate)[0])
-    left = _slopes(sums[0] - counts, sums[1] - earned, sums[2] - rounds, rate)
+    totals = [part.sum(axis=0, keepdims=True) for part in choices]
+    whole = float(_slopes(totals[0], totals[1], totals[2], rate)[0])
+    left = _slopes(totals[0] - counts, totals[1] - earned, totals[2] - rounds, rate)
     count = len(rounds)
     return whole, float(np.sqrt((count - 1) / count * ((left - left.mean()) ** 2).sum()))
 

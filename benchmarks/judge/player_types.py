@@ -148,6 +148,10 @@ def player_types(game: RecordedGame, names: Sequence[str] = ()) -> list[PlayerTy
     return [_of_player(game, player, names) for player in game.players]
 
 
+_Played = tuple[Any, list[int], list[Any], list[list[int]]]
+"""Rules, seeds, moves and seats of some episodes."""
+
+
 def _of_player(game: RecordedGame, player: str, names: Sequence[str]) -> PlayerTypes:
     chosen = list(_chosen(game, player))
     episodes = [episode for episode, _ in chosen]
@@ -157,7 +161,12 @@ def _of_player(game: RecordedGame, player: str, names: Sequence[str]) -> PlayerT
             raise BadParameter("no finished episode was played by the rules of today")
         rules, chance = _alike(episodes), episodes[0].given
         moves = [[record["answers"] for record in episode.records] for episode in episodes]
-        played = rules, [episode.row.seed for episode in episodes], moves, [s for _, s in chosen]
+        played: _Played = (
+            rules,
+            [episode.row.seed for episode in episodes],
+            moves,
+            [s for _, s in chosen],
+        )
         recorded = recorded_moves(*played, chance)
         told = foretold(recorded, names or usual_types(rules))
     except BadParameter as error:
@@ -176,7 +185,7 @@ def _of_player(game: RecordedGame, player: str, names: Sequence[str]) -> PlayerT
         seats=list(_seats(chosen, np.unique(recorded.sitters), mixture)),
         mixture=mixture,
         fit=fit,
-        line=fit and _line(fit, told, recorded.last_rounds, recorded.episodes),
+        line=None if fit is None else _line(fit, told, recorded.last_rounds, recorded.episodes),
         rate=_rate(played, chance),
     )
 
@@ -190,7 +199,8 @@ def _seats(
             zip(mixture.posterior[number].tolist(), mixture.types, strict=True), reverse=True
         )
         likely = {name: chance for chance, name in chances if chance >= LEAST}
-        yield SeatType(*places[sitter], mixture.groups(number), chances[0][0], likely)
+        episode_number, seat = places[sitter]
+        yield SeatType(episode_number, seat, mixture.groups(number), chances[0][0], likely)
 
 
 def _line(
@@ -224,7 +234,7 @@ def _over_episodes(value: float, error: float, episodes: int) -> Interval | None
     return Interval(value - far, value + far, "jackknife over episodes", episodes)
 
 
-def _rate(played: tuple[Any, ...], chance: Mapping[str, Any] | None) -> MeanCell | str:
+def _rate(played: _Played, chance: Mapping[str, Any] | None) -> MeanCell | str:
     by_episode = len(played[1]) >= FEWEST
     try:
         rate, low, high, clusters = quantal_rate(stage_choices(*played, chance, by_episode))

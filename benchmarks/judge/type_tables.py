@@ -50,7 +50,7 @@ class Shown(NamedTuple):
 
 
 def _follows(name: str) -> Callable[[PlayerTypes], Value]:
-    return lambda of: of.line and of.line.follows.get(name)
+    return lambda of: of.line.follows.get(name) if of.line else None
 
 
 WHO = Shown("game", "", lambda of: of.game), Shown("player", "", lambda of: of.player)
@@ -59,10 +59,10 @@ FITS = (
     Shown("the record says", "", lambda of: of.verdict),
     Shown("decisions", "", lambda of: of.decisions),
     Shown("episodes", "", lambda of: of.episodes),
-    Shown("any move", ".2f", lambda of: of.mixture and of.mixture.error),
-    Shown("miss", ".1f", lambda of: of.mixture and of.mixture.spread),
-    Shown("BIC", "+.0f", lambda of: of.fit and of.fit.bic),
-    Shown("held out", "+.0f", lambda of: of.fit and of.fit.held_out),
+    Shown("any move", ".2f", lambda of: of.mixture.error if of.mixture else None),
+    Shown("miss", ".1f", lambda of: of.mixture.spread if of.mixture else None),
+    Shown("BIC", "+.0f", lambda of: of.fit.bic if of.fit else None),
+    Shown("held out", "+.0f", lambda of: of.fit.held_out if of.fit else None),
     Shown("λ", ".3f", lambda of: None if isinstance(of.rate, str) else of.rate),
 )
 LINES = (
@@ -70,9 +70,9 @@ LINES = (
     Shown(LINE[0], ".2f", _follows(LINE[0])),
     Shown(LINE[1], ".2f", _follows(LINE[1])),
     Shown(LINE[2], ".1f", _follows(LINE[2])),
-    Shown("miss", ".1f", lambda of: of.line and of.line.miss),
-    Shown("nearest type", "", lambda of: of.line and of.line.nearest),
-    Shown("apart", ".1f", lambda of: of.line and of.line.apart),
+    Shown("miss", ".1f", lambda of: of.line.miss if of.line else None),
+    Shown("nearest type", "", lambda of: of.line.nearest if of.line else None),
+    Shown("apart", ".1f", lambda of: of.line.apart if of.line else None),
 )
 
 
