@@ -146,8 +146,8 @@ def _payoff(view: View, noise: Noise) -> GradedAside | None:
             asides[round(value_after(game, state, steps, seat), 2)] = aside
     unchanged = round(value_after(game, state, (), seat), 2)
     changed = {answer: aside for answer, aside in asides.items() if answer != unchanged}
-    if len(changed) > 2 and noise.of("changed").random() < 3 / 4:
-        asides = changed
+    if len(changed) != 2 and noise.of("changed").random() < 3 / 4:
+        asides = changed  # of two and no change each is as likely
     return _varied(asides, noise) if changed else None
 
 
