@@ -266,9 +266,9 @@ def test_seats_have_other_names_and_stay():
 
 
 def test_seeds_are_instances():
-    games = [disguised(rulebook("public_goods"), seed) for seed in range(40)]
+    games = [disguised(rulebook("public_goods"), seed) for seed in range(16)]
     texts = {Prompts("public_goods").rules(game, 0) for game in games}
-    assert len(texts) > 20
+    assert len(texts) > 12
     again = pickle.loads(pickle.dumps(games[3]))
     assert again.disguise == games[3].disguise
     assert again.disguise.units == games[3].disguise.units
