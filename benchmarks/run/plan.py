@@ -548,19 +548,22 @@ def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
                     policies[seat.key] = _player(plan, seat, rules, shared)
                 policies[seat.key].start(rules, number, 0)
                 if rules.disguise:
-                    _check_tools(policies[seat.key])
+                    _check_units(policies[seat.key])
             except LLMGamesError as error:
                 raise ConfigError(f"{game.label}, seat {number} ({seat.name}): {error}") from error
     return policies
 
 
-def _check_tools(policy: Policy) -> None:
-    """BadParameter: a tool would speak in plain units to somebody who is told others."""
+def _check_units(policy: Policy) -> None:
+    """BadParameter: something would speak in plain units to somebody who is told others."""
     tools = policy.tools if isinstance(policy, LLMPolicy) else ()
-    if foreign := ", ".join(tool.name for tool in tools if tool.run not in SPEAK_AS_ASKED):
+    foreign = [f"the tool {tool.name}" for tool in tools if tool.run not in SPEAK_AS_ASKED]
+    foreign += ["what ask brings"] * bool(getattr(policy, "graders", ()))
+    if foreign:
         ours = ", ".join(tool.name for tool in TOOLS.values() if tool.run in SPEAK_AS_ASKED)
         raise BadParameter(
-            f"{foreign} would speak in plain units: leave isomorphs out, or tools other than {ours}"
+            f"{' and '.join(foreign)} would speak in plain units: leave isomorphs out, or that "
+            f"(of tools, {ours} speak as a seat is asked)"
         )
 
 
