@@ -92,9 +92,9 @@ class Rounds(Rulebook):
         return Fact("seat", self.seats, 0, self.players - 1, "own seat", said=NUMBERS_ONLY)
 
     @cached_property
-    def _told_facts(self) -> list[tuple[int, str, Fact]]:
-        facts = enumerate(self.facts)
-        return [(k, f.said or f.name, f) for k, f in facts if f.said != NUMBERS_ONLY]
+    def _told_facts(self) -> list[tuple[int, str, bool, bool, Fact]]:
+        facts = [(k, fact) for k, fact in enumerate(self.facts) if fact.said != NUMBERS_ONLY]
+        return [(k, f.said or f.name, f.now, bool(f.each), f) for k, f in facts]
 
     def teller(self, state: Any) -> Callable[[int], dict[str, Any]]:
         """Tell the round and its facts, and under ``last`` those of the last round."""
@@ -104,13 +104,13 @@ class Rounds(Rulebook):
         current: dict[str, Any] = {"round": min(rounds_played + 1, self.rounds), "last": None}
         last: dict[str, Any] = {"round": rounds_played}
         own: list[tuple[bool, str, Any]] = []  # facts that differ by seat: whether of this round
-        for index, name, fact in self._told_facts:
-            if fact.now or rounds_played:
+        for index, name, now, each, fact in self._told_facts:
+            if now or rounds_played:
                 value = values[index] if values else fact.of(state).tolist()
-                if type(value) is list and not fact.each:
-                    own.append((fact.now, name, value))
+                if type(value) is list and not each:
+                    own.append((now, name, value))
                 else:
-                    (current if fact.now else last)[name] = value
+                    (current if now else last)[name] = value
 
         def tell(seat: int) -> dict[str, Any]:
             told, told_last = current.copy(), last.copy()
