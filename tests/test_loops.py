@@ -42,7 +42,8 @@ def players_of(game):
     kinds = PLAYERS | {k: v for k, v in handed(game).rules.items() if isinstance(v, Kind)}
     names = [kind for kind in kinds if rule_of(kind, game) and kind not in MADE_OF_MORE]
     values = VALUES | {"fixed": FIXED.get(game, "1")}
-    return ["random", *(f"{name}:{values[name]}" if name in values else name for name in names)]
+    named = (f"{name}:{values[name]}" if name in values else name for name in names)
+    return [*dict.fromkeys(["random", *named])]
 
 
 PAIRS = [(game, player) for game in NAMES if game not in NO_LOOP for player in players_of(game)]

@@ -84,6 +84,7 @@ class TableLoop:
         self.laddered = env.game.masked and env.game.laddered and plain
         self.state, _ = env.game.settle(state, env.game.fallback(state))
         self._fields, self._play = dict[str, Any](), built(self._traced(env, rules)).play
+        self._places = {name: table.ctypes.data for name, table in self.tables.items()}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()  # a copy of what holds it makes its own
@@ -118,7 +119,7 @@ class TableLoop:
         self.calls = [(call[0], slots[name]) for name, call in calls.items()]
         self.tables |= slots
         fields = {f"s_{name}": array for name, array in vars(self.state).items()}
-        arrays = self._parts(env, env._moved) | fields | self.tables
+        arrays = self._parts(env, env._moved) | self.tables | fields
         (reward,), (finished,), (broke,), (action,), turns, *rows = map(play.texts, outputs)
         (waits,), texts = look.texts(turn[seat]), {n: show.texts(row) for n, row in shown.items()}
         return "\n".join([
@@ -157,13 +158,13 @@ class TableLoop:
 
     def play_on(self, env: Any, mask: PerTable) -> None:
         """Play until learners are asked or done at these tables."""
-        n, parts, fields = env.num_envs, self._parts(env, mask), env.tables.state.arrays()
-        self._fields = {
-            name: field if field is self._fields.get(name) else padded(field)
-            for name, field in fields.items()
-        }
-        arrays = *parts.values(), *self._fields.values(), *self.tables.values()
-        given = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+        n, parts, state = env.num_envs, self._parts(env, mask), env.tables.state
+        for name in vars(self.state):
+            if (field := getattr(state, name)) is not self._fields.get(name):
+                self._fields[name] = own = padded(field)
+                self._places[name] = own.ctypes.data
+        places = *(part.ctypes.data for part in parts.values()), *self._places.values()
+        given = (ctypes.c_void_p * len(places))(*places)
         last = env.game.begun + (env.max_cycles or 2**62)
         while (again := self._play(*map(ctypes.c_int64, (n, n + PAD, last)), given)) == 2:
             for function, slots in self.calls:
@@ -176,7 +177,7 @@ class TableLoop:
         env._action[acted] = env.game.in_units(parts["action"])[acted]
         if self.draws:
             env.seats.memories = [m._replace(decided=parts["decided"]) for m in env.seats.memories]
-        env.tables.go_on(env.tables.state.replace(**self._fields), parts["steps"], own=True)
+        env.tables.go_on(state.replace(**self._fields), parts["steps"], own=True)
         vars(env._view())["asked"] = parts["asked"]
         if self.laddered:
             vars(env._view())["mask"] = env.game.ladder.take(parts["rungs"], axis=0)
@@ -186,7 +187,9 @@ class TableLoop:
 
 def padded(field: Array) -> Array:
     """Return a copy whose rows do not share the cache's lines, as those of powers of 2 would."""
-    return np.pad(field, [(0, 0)] * (field.ndim - 1) + [(0, PAD)])[..., :-PAD]
+    copy = np.empty((*field.shape[:-1], field.shape[-1] + PAD), field.dtype)[..., :-PAD]
+    copy[:] = field
+    return copy
 
 
 def loop_of(env: Any) -> TableLoop | str:
