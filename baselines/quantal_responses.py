@@ -20,9 +20,10 @@ from llm_games.baselines.foretold_moves import replayed
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Rulebook
 
-CELLS = 200_000  # tables of a seat, one for each of its actions and profiles of the others, at most
+CELLS = 50_000  # tables of a seat, one for each of its actions and profiles of the others, at most
 STEEPEST = 500.0  # rate times the range of payoffs, beyond which a rate is infinite
-HALVED, CLOSE = 40, 1e-9
+HALVED, CLOSE = 30, 1e-9
+MOST_OPTIONS, MOST_CLUSTERS = 201, 40  # of more clusters, neighbours are put together
 
 
 class StageChoices(NamedTuple):
@@ -92,7 +93,10 @@ class _Profiles(NamedTuple):
 def _counted(game: Rulebook, state: Any, recorded: _Profiles) -> StageChoices:
     low, high = (int(limit[0, 0]) for limit in game.amounts(state))
     options = high - low + 1
+    if options > MOST_OPTIONS:
+        raise BadParameter(f"{options} choices are more than {MOST_OPTIONS}")
     numbers = np.unique(recorded.clusters, return_inverse=True)[1]
+    numbers = numbers * min(MOST_CLUSTERS, int(numbers.max()) + 1) // (int(numbers.max()) + 1)
     count = len(numbers)
     shape = int(numbers.max()) + 1, game.players, options
     counts, earned = np.zeros(shape), np.zeros(shape)
@@ -138,7 +142,8 @@ def quantal_rate(choices: StageChoices, level: float = 0.95) -> QuantalRate:
         raise BadParameter("a rate of 0 is not excluded: payoffs may not move choices")
     if not excluded(top):
         raise BadParameter("no rate is too high to be excluded")
-    rate = _between(lambda tried: _slope(choices, tried)[0] <= 0, 0.0, top)
+    totals = StageChoices(*(part.sum(axis=0, keepdims=True) for part in choices))
+    rate = _between(lambda tried: float(_slopes(*totals, tried)[0]) <= 0, 0.0, top)
     low = _between(lambda tried: not excluded(tried), 0.0, rate)
     return QuantalRate(rate, low, _between(excluded, rate, top), clusters)
 

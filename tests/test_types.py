@@ -316,7 +316,7 @@ def test_the_bar_does_not_tell_a_rate(samples, record_property):
     [
         ("public_goods", [1.0, 0, 0], "no rate is too high"),
         ("public_goods", [*[0] * 20, 1.0], "the likeliest rate is 0"),
-        ("sealed_bid_auction", [0.5, 0.5], "a round pays by more than its moves"),
+        ("sealed_bid_auction", [0.5, 0.5], "seats or rounds differ in what can be chosen"),
     ],
 )
 def test_a_rate_at_a_bound_or_where_rounds_differ_is_not_told(name, chances, message):

@@ -780,7 +780,7 @@ def test_who_is_let_in(inside):
 
 PAGES = ["", "/episode/1?first=99",
          "/decisions", "/decisions?sort=-regret&text=fair", "/decisions?seat=x&nothing=1",
-         "/scores", "/settings",
+         "/scores", "/types", "/settings",
          "/game?label=talking", "/episode/1", "/decision/1/0/0"]  # fmt: skip
 
 

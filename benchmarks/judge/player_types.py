@@ -34,6 +34,7 @@ from llm_games.errors import BadParameter
 from llm_games.rulebook import Array
 
 MOST = 20_000  # decisions of a player from which its types are worked out, about; the first ones
+MOST_ON_PAGES = 5_000  # the same where nobody asked for types
 DRAWS = 200  # bootstrap samples over episodes
 FEWEST = 5  # episodes from which on there are intervals over them
 LEAST = 0.005  # share of a type, or a seat's chance of it, that is shown
@@ -140,25 +141,31 @@ class PlayerTypes:
         }
 
 
-def player_types(game: RecordedGame, names: Sequence[str] = ()) -> list[PlayerTypes]:
+def player_types(
+    game: RecordedGame, names: Sequence[str] = (), most: int = MOST
+) -> list[PlayerTypes]:
     """Return the types behind each player of a game; `names` are types, by default the usual ones.
+
+    They are worked out from the first episodes, of about `most` decisions of a player.
 
     BadParameter, UnknownName: one of `names` is no type of the game.
     """
-    return [_of_player(game, player, names) for player in game.players]
+    return [_of_player(game, player, names, most) for player in game.players]
 
 
 _Played = tuple[Any, list[int], list[Any], list[list[int]]]
 """Rules, seeds, moves and seats of some episodes."""
 
 
-def _of_player(game: RecordedGame, player: str, names: Sequence[str]) -> PlayerTypes:
-    chosen = list(_chosen(game, player))
+def _of_player(game: RecordedGame, player: str, names: Sequence[str], most: int) -> PlayerTypes:
+    chosen = list(_chosen(game, player, most))
     episodes = [episode for episode, _ in chosen]
     untold = PlayerTypes(game.label, player, len(episodes))
     try:
         if not chosen:
             raise BadParameter("no finished episode was played by the rules of today")
+        if (first := _decisions(*chosen[0])) > most:
+            raise BadParameter(f"an episode has {first:,} decisions, more than {most:,}")
         rules, chance = _alike(episodes), episodes[0].given
         moves = [[record["answers"] for record in episode.records] for episode in episodes]
         played: _Played = (
@@ -244,14 +251,20 @@ def _rate(played: _Played, chance: Mapping[str, Any] | None) -> MeanCell | str:
     return MeanCell(rate, None, clusters, Interval(low, high, kind, clusters), POSITIVE)
 
 
-def _chosen(game: RecordedGame, player: str) -> Iterator[tuple[RecordedEpisode, list[int]]]:
+def _chosen(
+    game: RecordedGame, player: str, most: int
+) -> Iterator[tuple[RecordedEpisode, list[int]]]:
     """Yield the first episodes of a player, by rules of today, with its seats."""
     decisions = 0
     for episode in game.done:
         today = (episode.row.edition or UNNAMED)["rules"] == episode.rules.edition
-        if today and decisions < MOST and (seats := episode.of(player)):
+        if today and decisions < most and (seats := episode.of(player)):
             yield episode, seats
-            decisions += len(seats) * len(episode.records)
+            decisions += _decisions(episode, seats)
+
+
+def _decisions(episode: RecordedEpisode, seats: Sequence[int]) -> int:
+    return len(seats) * len(episode.records)
 
 
 def _alike(episodes: Sequence[RecordedEpisode]) -> Any:

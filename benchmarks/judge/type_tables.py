@@ -14,6 +14,7 @@ from llm_games.benchmarks.judge.player_types import (
     FEWEST,
     LEAST,
     LINE,
+    MOST_ON_PAGES,
     PlayerTypes,
     player_types,
 )
@@ -98,10 +99,12 @@ def type_grids(types: Sequence[PlayerTypes], most_seats: int | None = None) -> l
 
 def section(games: Sequence[RecordedGame]) -> list[Section]:
     """What a page shows of the players of a run's games; [] if nobody made a move."""
-    grids = type_grids([of for game in games if game.done for of in player_types(game)])
+    done = [game for game in games if game.done]
+    grids = type_grids([of for game in done for of in player_types(game, most=MOST_ON_PAGES)])
     note = (
         "Which rule stands behind a seat's moves: each is taken to be of one type that errs. What "
-        "the record cannot tell is “not identified”."
+        "the record cannot tell is “not identified”. Of each player the first episodes, about "
+        f"{MOST_ON_PAGES:,} decisions; llm-games types takes more."
     )
     return [Section(TITLE, note, grids)] if grids else []
 
