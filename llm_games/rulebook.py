@@ -224,8 +224,6 @@ class Rulebook(ABC):
             )
 
     def _exact_by(self, name: str, value: Any) -> bool:
-        if value is None:  # worked out from others
-            return False
         other: Any = object.__new__(type(self))
         other.__dict__.update(self.__getstate__(), **{name: value})
         with suppress(BadParameter):
