@@ -174,7 +174,8 @@ def usual_types(game: Rulebook) -> list[str]:
     game, names = game.core, [name.split(":")[0] for name in players_for(game.name)]
     tried = [*dict.fromkeys(names), *(f"level_k:{level}" for level in range(4))]
     low, high = game.bounds()
-    tried += [f"fixed:{move}" for move in range(low, high + 1) if high - low < CHOICES]
+    if high - low < CHOICES:
+        tried += [f"fixed:{move}" for move in range(low, high + 1)]
     return [name for name in tried if name not in ANYTHING and _is_rule(name, game)]
 
 
