@@ -164,8 +164,11 @@ def type_mixture(foretold: ForetoldMoves) -> TypeMixture:
     starts.sort(key=lambda fit: -fit[0])
     fits = [_searched(foretold, start) for start in starts[:CLIMBED]]
     log_likelihood, shares, error, spread = max(fits, key=lambda fit: fit[0])
-    logs = foretold.by_seat(np.log(foretold.likelihoods(error, spread)))
-    # Shares of few seats are too sure: each type counts as one seat more, as Laplace's rule has it.
+    # Fits of few seats and moves are too sure: each type counts as one seat more, and one move more
+    # is any, as Laplace's rule has it.
+    count = len(foretold.actions)
+    doubtful = foretold.likelihoods((error * count + 1) / (count + 1), spread)
+    logs = foretold.by_seat(np.log(doubtful))
     likely = (shares * foretold.count + 1) / (foretold.count + len(shares))
     return TypeMixture(
         types=foretold.types,
