@@ -221,6 +221,21 @@ def test_a_catalogue_that_fits_is_not_blamed():
         assert not is_outside(record, rules), seed
 
 
+@pytest.mark.parametrize(
+    ("name", "params", "alone", "miss"),
+    [
+        ("matrix_game", {"rounds": 20}, "all_c", 0),  # many types that nobody is of
+        ("el_farol_bar", TEN, "level_k:0", 0),
+        ("bertrand_competition", {"rounds": 20}, "cost", 5),
+    ],
+)
+def test_a_catalogue_is_not_blamed_for_types_that_nobody_is_of(name, params, alone, miss):
+    rules = rulebook(name, **params)
+    for seed in (5, 6):
+        record, _ = simulated(rules, [alone], -(-40 // rules.players), miss, 0.05, seed)
+        assert not is_outside(record, rules), seed
+
+
 def test_errors_and_shares_come_out_as_they_went_in():
     rules = rulebook("beauty_contest", **TEN)
     types = ["level_k:1", "level_k:2", "best_response"]
