@@ -207,10 +207,15 @@ class RecordedEpisode:
     @property
     def chosen(self) -> Array:
         """Which moves players chose here, bool ``(steps, players)``: the rules filled none in."""
-        filled, seats = {*self.file.filled(self.row.id)}, range(len(self.row.seating))
-        here = [[self.decided_here(step.step, seat) for seat in seats] for step in self.steps]
-        places = [[(step.step, seat) not in filled for seat in seats] for step in self.steps]
-        return np.array(here) & np.array(places)
+        rows = {step.step: row for row, step in enumerate(self.steps)}
+        seats = range(len(self.row.seating))
+        chosen = np.ones((len(rows), len(seats)), bool)
+        if self.planned.get("branch"):
+            chosen[:] = [[self.decided_here(step, seat) for seat in seats] for step in rows]
+        for step, seat in self.file.filled(self.row.id):
+            if step in rows:
+                chosen[rows[step], seat] = False
+        return chosen
 
     def decided_here(self, step: int, seat: int) -> bool:
         """Return whether a seat acted in a step here, not in the origin of a branch."""
