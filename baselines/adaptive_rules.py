@@ -103,7 +103,9 @@ def compared(foretold: ForetoldMoves, last_rounds: LastRounds, rounds: Array) ->
     mixture = type_mixture(foretold.kept(follow))
     rule = adaptive_rule(foretold.kept(follow), last_rounds.kept(follow))
     each = np.log(follow.sum())
-    bic = -2 * mixture.log_likelihood + mixture.parameters * each
+    # A catalogue is not blamed for its types that nobody is of.
+    parameters = mixture.parameters - int((mixture.shares * len(mixture.posterior) < 0.5).sum())
+    bic = -2 * mixture.log_likelihood + parameters * each
     bic -= -2 * rule.log_likelihood + rule.parameters * each
     types = _held_out(foretold, even, odd)
     by_rule = adaptive_rule(foretold.kept(even), last_rounds.kept(even))

@@ -48,6 +48,7 @@ def recorded_moves(
     moves: Sequence[Any],
     seats: Sequence[Sequence[int]],
     chance: Mapping[str, Any] | None = None,
+    chosen: Sequence[Array] = (),
 ) -> RecordedMoves:
     """Play recorded episodes again and return the decisions of some seats in each.
 
@@ -57,6 +58,7 @@ def recorded_moves(
         moves: of each episode the recorded ``actions``, ``(steps, players)``.
         seats: of each episode those whose moves are wanted.
         chance: that was given.
+        chosen: of each episode the moves that players chose, bool ``(steps, players)``; () for all.
 
     Raises:
         BadParameter: a seat moves in plans, or no move is left.
@@ -64,16 +66,15 @@ def recorded_moves(
     game = game.core
     if game.division is not None:
         raise BadParameter(f"moves of {game.name} are plans, of which no type is known")
-    wanted = np.zeros((game.players, len(seeds)), bool)
-    for episode, of in enumerate(seats):
-        wanted[list(of), episode] = True
-    sitter = np.cumsum(wanted.T).reshape(wanted.T.shape).T - 1
+    wanted = wanted_moves(game, moves, seats, chosen)
+    sitting = wanted_moves(game, moves, seats)[0]
+    sitter = np.cumsum(sitting.T).reshape(sitting.T.shape).T - 1
     columns: list[tuple[Any, ...]] = []
-    last = np.full((3, *wanted.shape), np.nan)  # own move, others' mean, payoff
+    last = np.full((3, *sitting.shape), np.nan)  # own move, others' mean, payoff
     for step, (state, actions, counted, paid) in enumerate(replayed(game, seeds, moves, chance)):
         low, high = game.amounts(state)
         inside = (actions >= low) & (actions <= high) & (high > low)
-        rows, tables = np.nonzero(wanted & counted & inside)
+        rows, tables = np.nonzero(wanted[step] & counted & inside)
         at = rows, tables
         of_each = actions[at], rows, sitter[at], tables, np.full(len(rows), step), *last[:, *at]
         columns.append((state.table(tables), *of_each, low[at], high[at]))
@@ -83,13 +84,28 @@ def recorded_moves(
         last = np.where(counted, [moved, mean, paid], last)
     columns = [column for column in columns if len(column[1])]
     if not columns:
-        raise BadParameter("no decision has a choice that could tell one type from another")
+        raise BadParameter("no move of its own could tell one type from another")
     states, *rest = zip(*columns, strict=True)
     names = ("actions", "seats", "sitters", "episodes", "rounds", "own", "others", "paid")
     parts = [np.concatenate(part) for part in rest]
     joined = dict(zip((*names, "low", "high"), parts, strict=True))
     last_rounds = LastRounds(*(joined.pop(name) for name in ("own", "others", "paid")))
     return RecordedMoves(game=game, state=_joined(states), last_rounds=last_rounds, **joined)
+
+
+def wanted_moves(
+    game: Rulebook,
+    moves: Sequence[Any],
+    seats: Sequence[Sequence[int]],
+    chosen: Sequence[Array] = (),
+) -> Array:
+    """Return whose moves are wanted, ``(steps, players, tables)``. Arguments: `recorded_moves`."""
+    wanted = np.zeros((max(map(len, moves)), game.players, len(moves)), bool)
+    for table, of in enumerate(seats):
+        wanted[:, list(of), table] = True
+    for table, of_table in enumerate(chosen):
+        wanted[: len(of_table), :, table] &= of_table
+    return wanted
 
 
 def replayed(

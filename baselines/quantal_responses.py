@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from llm_games.arrays import Array
-from llm_games.baselines.foretold_moves import replayed
+from llm_games.baselines.foretold_moves import replayed, wanted_moves
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Rulebook
 
@@ -53,6 +53,7 @@ def stage_choices(
     moves: Sequence[Any],
     seats: Sequence[Sequence[int]],
     chance: Mapping[str, Any] | None = None,
+    chosen: Sequence[Array] = (),
     by_episode: bool = True,
 ) -> StageChoices:
     """Play recorded episodes again; clusters are episodes, or rounds. Arguments: `recorded_moves`.
@@ -61,9 +62,7 @@ def stage_choices(
         BadParameter: not all choose at once among the same, or a round pays by more than its moves.
     """
     game = game.core
-    wanted = np.zeros((game.players, len(seeds)), bool)
-    for episode, of in enumerate(seats):
-        wanted[list(of), episode] = True
+    wanted = wanted_moves(game, moves, seats, chosen)
     first, parts = None, list[_Profiles]()
     for step, (state, actions, counted, paid) in enumerate(replayed(game, seeds, moves, chance)):
         first = state.table(np.zeros(1, np.int64)) if first is None else first
@@ -72,7 +71,7 @@ def stage_choices(
             raise BadParameter("seats or rounds differ in what can be chosen")
         whole = np.flatnonzero((counted & (actions >= low) & (actions <= high)).all(axis=0))
         clusters = whole if by_episode else step * len(seeds) + whole
-        parts.append(_Profiles(actions[:, whole], paid[:, whole], wanted[:, whole], clusters))
+        parts.append(_Profiles(actions[:, whole], paid[:, whole], wanted[step][:, whole], clusters))
     joined = _Profiles(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
     if not len(joined.clusters):
         raise BadParameter("no round in which all chose at once")

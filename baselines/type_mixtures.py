@@ -23,9 +23,11 @@ ERRORS = (0.001, 0.01, 0.05, 0.2)  # chances of any move that the search begins 
 SPREADS = (0.005, 0.05, 0.2)  # errors of numbers that it begins with, as shares of their range
 STEPS = (0.8, 1.0, 1.25)  # by which both change in one step of the search
 CLIMBED = 3  # of the points to begin with, the likeliest
-MOST_STEPS, MOST_ROUNDS = 60, 200
+MOST_STEPS, MOST_ROUNDS = 300, 200
 LEAST_SPREAD = 0.15  # of one step of the numbers; smaller ones are one to the likelihood
 LEAST_ERROR = 1e-4
+CLIMBS = 1e-3  # nats by which a step has to be better
+TINY = 1e-300  # chance, so that none is 0
 SETTLED = 1e-7  # change of the log-likelihood at which a fit has come to rest
 SURE = 0.95  # posterior chance above which a seat's type is named
 TOO_RANDOM = 0.25  # chance of any move above which nobody is named
@@ -68,10 +70,10 @@ class ForetoldMoves:
 
     def kept(self, decisions: Array) -> ForetoldMoves:
         """Return these decisions alone, of seats that are numbered anew."""
-        kept = {name: getattr(self, name)[decisions] for name in ("actions", "low", "high")}
+        columns = {name: getattr(self, name)[decisions] for name in ("actions", "low", "high")}
         seats = np.unique(self.seats[decisions], return_inverse=True)[1]
         parts = tuple((moves[decisions], chances[decisions]) for moves, chances in self.parts)
-        return replace(self, seats=seats, parts=parts, **kept)
+        return replace(self, seats=seats, parts=parts, **columns)
 
     def distinct(self) -> ForetoldMoves:
         """Return types that foretell the same here as one, named ``a = b``."""
@@ -164,8 +166,11 @@ def type_mixture(foretold: ForetoldMoves) -> TypeMixture:
     starts.sort(key=lambda fit: -fit[0])
     fits = [_searched(foretold, start) for start in starts[:CLIMBED]]
     log_likelihood, shares, error, spread = max(fits, key=lambda fit: fit[0])
-    logs = foretold.by_seat(np.log(foretold.likelihoods(error, spread)))
-    # Shares of few seats are too sure: each type counts as one seat more, as Laplace's rule has it.
+    # Fits of few seats and moves are too sure: each type counts as one seat more, and one move more
+    # is any, as Laplace's rule has it.
+    count = len(foretold.actions)
+    doubtful = foretold.likelihoods((error * count + 1) / (count + 1), spread)
+    logs = foretold.by_seat(np.log(doubtful))
     likely = (shares * foretold.count + 1) / (foretold.count + len(shares))
     return TypeMixture(
         types=foretold.types,
@@ -182,40 +187,51 @@ _Fit = tuple[float, Array, float, float]
 
 
 def _searched(foretold: ForetoldMoves, best: _Fit) -> _Fit:
-    """Climb on a grid of errors from here; shares are at their best at each point."""
+    """Climb on a grid of errors from here; shares are at their best at each point.
+
+    A step that went up is tried again first; at the top none of all does.
+    """
+    steps = [*product(STEPS, STEPS if foretold.numbers else (1.0,))]
+    steps.remove((1.0, 1.0))
+    failed = 0
     for _ in range(MOST_STEPS):
         _, shares, error, spread = best
-        steps = product(STEPS, STEPS if foretold.numbers else (1.0,))
-        tried = [
-            _shared(
-                foretold,
-                shares,
-                min(max(error * by, LEAST_ERROR), 0.999),
-                max(spread * wider, LEAST_SPREAD),
-            )
-            for by, wider in steps
-            if (by, wider) != (1.0, 1.0)
-        ]
-        top = max(tried, key=lambda fit: fit[0])
-        if top[0] <= best[0] + SETTLED:
+        (by, wider), *others = steps
+        error = min(max(error * by, LEAST_ERROR), 0.999)
+        fit = _shared(foretold, shares, error, max(spread * wider, LEAST_SPREAD))
+        if fit[0] > best[0] + CLIMBS:
+            best, failed = fit, 0
+            continue
+        steps, failed = [*others, (by, wider)], failed + 1
+        if failed == len(steps):
             break
-        best = top
     return best
 
 
 def _shared(foretold: ForetoldMoves, shares: Array, error: float, spread: float) -> _Fit:
     """Return the likelihood with the likeliest shares for these errors."""
     logs = foretold.by_seat(np.log(foretold.likelihoods(error, spread)))
+    [shares], [likelihood] = _likeliest(logs, shares, np.ones((1, foretold.count)))
+    return float(likelihood), shares, error, spread
+
+
+def _likeliest(logs: Array, shares: Array, counts: Array) -> tuple[Array, Array]:
+    """Return the likeliest shares, ``(samples, types)``, and their log-likelihoods.
+
+    `logs` are ``(types, seats)``, `shares` where the search begins; a sample has each seat as often
+    as `counts` says, ``(samples, seats)``.
+    """
     top = logs.max(axis=0)
-    weights, reached = np.exp(logs - top), -np.inf
+    weights, sizes = np.exp(logs - top), counts.sum(axis=1, keepdims=True)
+    shares, reached = np.tile(shares, (len(counts), 1)), np.full(len(counts), -np.inf)
     for _ in range(MOST_ROUNDS):
-        mixed = shares @ weights
-        likelihood = float((np.log(mixed) + top).sum())
-        shares = (shares[:, None] * weights / mixed).mean(axis=1)
-        if likelihood - reached <= SETTLED:
+        mixed = np.maximum(shares @ weights, TINY)
+        likelihood = (counts * (np.log(mixed) + top)).sum(axis=1)
+        shares = shares * ((counts / mixed) @ weights.T) / sizes
+        if (likelihood - reached <= SETTLED).all():
             break
         reached = likelihood
-    return likelihood, shares, error, spread
+    return shares, likelihood
 
 
 def posteriors(logs: Array, shares: Array) -> Array:
@@ -268,16 +284,7 @@ def shares_between(
     logs = foretold.by_seat(np.log(foretold.likelihoods(whole.error, whole.spread or 1.0)))
     of_seat = np.zeros(foretold.count, np.int64)
     of_seat[foretold.seats] = episodes
-    rng, names = np.random.default_rng(seed), np.unique(of_seat)
-    members = [np.flatnonzero(of_seat == name) for name in names]
-    rows = []
-    for _ in range(draws):
-        drawn = np.concatenate([members[i] for i in rng.integers(len(names), size=len(names))])
-        weights, shares = np.exp(logs - logs.max(axis=0))[:, drawn], whole.shares
-        for _ in range(MOST_ROUNDS):
-            after = (shares[:, None] * weights / (shares @ weights)).mean(axis=1)
-            if np.abs(after - shares).max() < 1e-6:
-                break
-            shares = after
-        rows.append(shares)
-    return np.array(rows)
+    names, numbers = np.unique(of_seat, return_inverse=True)
+    drawn = np.random.default_rng(seed).integers(len(names), size=(draws, len(names)))
+    counts = np.array([np.bincount(row, minlength=len(names)) for row in drawn])
+    return _likeliest(logs, whole.shares, counts[:, numbers])[0]

@@ -382,6 +382,7 @@ BAD = [
     (["run", "unknown.toml"], "no key episode; did you mean 'episodes'?"),
     (["run", "game.toml"], "did you mean 'public_goods'?"),
     (["run", "range.toml"], "tokens must be an integer of at least 1"),
+    (["run", "talk.toml"], 'talk must be such as {"turns": 2}, got 1'),
     (["run", "small.toml", "--seat", "random", "--seat", "random"], "give one for all seats"),
     (["run", "small.toml", "--seat", "ratonal"], "did you mean 'rational'?"),
     (["run", "small.toml", "--seat", "transformers:empty"], "has no config.json"),
@@ -415,6 +416,7 @@ def test_mistakes_end_with_one_message_and_exit_code_2(llm_games, small, tmp_pat
         "unknown.toml": "episode = 1\n" + goods,
         "game.toml": goods.replace("goods", "godos"),
         "range.toml": goods + "params = {tokens = 0}",
+        "talk.toml": goods + "params = {talk = 1}",
         "dead.toml": goods + f'seats = ["openai:m"]\n[models.m]\nbase_url = "{dead_address()}"\n'
         "max_wait = 0",
         "folder.toml": goods + 'seats = ["tiny"]\n[player]\nprompt_folder = "nofolder"',

@@ -31,6 +31,7 @@ from llm_games.errors import BadParameter
 from llm_games.registry import rulebook
 from llm_games.table_batch import Tables
 from llm_games.wrappers.batch import BatchSeats
+from llm_games.wrappers.clients.scripted import ScriptedClient
 
 TEN = {"players": 10, "rounds": 20}
 CELLS = [  # game, parameters, errors of numbers, chance of any move
@@ -220,6 +221,21 @@ def test_a_catalogue_that_fits_is_not_blamed():
         assert not is_outside(record, rules), seed
 
 
+@pytest.mark.parametrize(
+    ("name", "params", "alone", "miss"),
+    [
+        ("matrix_game", {"rounds": 20}, "all_c", 0),  # many types that nobody is of
+        ("el_farol_bar", TEN, "level_k:0", 0),
+        ("bertrand_competition", {"rounds": 20}, "cost", 5),
+    ],
+)
+def test_a_catalogue_is_not_blamed_for_types_that_nobody_is_of(name, params, alone, miss):
+    rules = rulebook(name, **params)
+    for seed in (5, 6):
+        record, _ = simulated(rules, [alone], -(-40 // rules.players), miss, 0.05, seed)
+        assert not is_outside(record, rules), seed
+
+
 def test_errors_and_shares_come_out_as_they_went_in():
     rules = rulebook("beauty_contest", **TEN)
     types = ["level_k:1", "level_k:2", "best_response"]
@@ -405,7 +421,31 @@ def test_what_is_no_type_of_the_game_is_said(llm_games, contest, arguments, mess
     assert message in err
 
 
+def types_of(path):
+    with Records.open_readonly(path) as records:
+        [game] = games(records)
+        return {of.player: of for of in player_types(game)}
+
+
+def test_one_move_names_nobody(tmp_path):
+    game = {"game": "bargaining", "params": {"pie": 10, "periods": 1}, "seats": ["random"]}
+    lg.run({"episodes": 1, "games": [game]}, tmp_path / "short.db")
+    assert types_of(tmp_path / "short.db")["random"].seats
+    assert not types_of(tmp_path / "short.db")["random"].named
+
+
+def test_what_the_rules_filled_in_or_others_did_before_a_branch_is_no_move_of_a_player(tmp_path):
+    path, model = tmp_path / "bar.db", ScriptedClient(["?", "stay", "?", "stay"], "model")
+    game = {"game": "el_farol_bar", "params": {"players": 3, "rounds": 4}}
+    game["seats"] = [{"client": model, "max_attempts": 1}, "random", "random"]
+    lg.run({"episodes": 1, "games": [game]}, path)
+    assert types_of(path)["model"].decisions == 2
+    lg.branch(path, "el_farol_bar/0/2", tmp_path / "b.db", seats={0: "rational"}, times=3)
+    of = types_of(tmp_path / "b.db")
+    assert (of["rational"].decisions, of["random"].decisions) == (6, 6)
+
+
 def test_decisions_without_a_choice_tell_nothing():
     rules = rulebook("beauty_contest", players=3, rounds=1)
-    with pytest.raises(BadParameter, match="no decision has a choice"):
+    with pytest.raises(BadParameter, match="no move of its own"):
         recorded_moves(rules, [1], [[[101, 102, 103]]], [[0, 1, 2]])

@@ -90,6 +90,8 @@ def _rows(game: RecordedGame) -> Iterator[GradedRow]:
         if (episode.row.edition or UNNAMED)["rules"] != episode.rules.edition:
             continue
         for call in episode.file.calls(episode.row.id):
+            if not episode.decided_here(call.step, call.seat):
+                continue
             if call.kind.endswith(GRADED) and call.outcome != "valid":
                 key = episode.seats[call.seat], call.kind.removesuffix(GRADED)
                 unread[key] = unread.get(key, 0) + 1
@@ -204,7 +206,8 @@ def _marks(episode: RecordedEpisode) -> Iterator[tuple[str, Mark]]:
     replayed: _Replayed | None = None
     for note in episode.notes():
         kind = note.kind.removesuffix(GRADED)
-        if note.kind.endswith(GRADED) and kind in _MARKS:
+        here = episode.decided_here(note.step, note.seat)
+        if here and note.kind.endswith(GRADED) and kind in _MARKS:
             replayed = replayed or _Replayed(episode)
             if note.step in replayed.index:
                 for mark in _MARKS[kind](replayed, note):
@@ -288,7 +291,7 @@ def _belief(played: _Replayed, note: NoteRow) -> Iterator[Mark]:
     for seat, expected in zip(others, believed, strict=True):
         row[seat] = expected
     move = played.episode.records[index]["answers"][note.seat]
-    if move not in (None, MISSING) and "reply" in graded.kinds_of(rules):
+    if played.episode.chosen[index, note.seat] and "reply" in graded.kinds_of(rules):
         losses = graded.losses_to(rules, played.state(note), row, note.seat, move)
         if losses is not None:
             yield from _reply_marks(losses, "belief, consistency")

@@ -96,9 +96,13 @@ class PlayerTypes:
     why: str = ""
 
     @property
+    def nameable(self) -> bool:
+        """Whether a type stands behind each seat's moves, though the record may not tell which."""
+        return self.mixture is not None and self.mixture.nameable and not self.outside
+
+    @property
     def named(self) -> list[SeatType]:
-        known = self.mixture is not None and self.mixture.nameable and not self.outside
-        return [seat for seat in self.seats if len(seat.types) == 1] if known else []
+        return [seat for seat in self.seats if len(seat.types) == 1] if self.nameable else []
 
     @property
     def outside(self) -> bool:
@@ -153,8 +157,8 @@ def player_types(
     return [_of_player(game, player, names, most) for player in game.players]
 
 
-_Played = tuple[Any, list[int], list[Any], list[list[int]]]
-"""Rules, seeds, moves and seats of some episodes."""
+_Played = tuple[Any, list[int], list[Any], list[list[int]], Mapping[str, Any] | None, list[Array]]
+"""Of some episodes what `recorded_moves` takes."""
 
 
 def _of_player(game: RecordedGame, player: str, names: Sequence[str], most: int) -> PlayerTypes:
@@ -166,15 +170,20 @@ def _of_player(game: RecordedGame, player: str, names: Sequence[str], most: int)
             raise BadParameter("no finished episode was played by the rules of today")
         if (first := _decisions(*chosen[0])) > most:
             raise BadParameter(f"an episode has {first:,} decisions, more than {most:,}")
-        rules, chance = _alike(episodes), episodes[0].given
+        rules = _alike(episodes)
         moves = [[record["answers"] for record in episode.records] for episode in episodes]
         played: _Played = (
             rules,
             [episode.row.seed for episode in episodes],
             moves,
-            [s for _, s in chosen],
+            [seats for _, seats in chosen],
+            episodes[0].given,
+            [episode.chosen for episode in episodes],
         )
-        recorded = recorded_moves(*played, chance)
+        recorded = recorded_moves(*played)
+    except BadParameter as error:
+        return replace(untold, why=str(error))
+    try:
         told = foretold(recorded, names or usual_types(rules))
     except BadParameter as error:
         if names:
@@ -193,7 +202,7 @@ def _of_player(game: RecordedGame, player: str, names: Sequence[str], most: int)
         mixture=mixture,
         fit=fit,
         line=None if fit is None else _line(fit, told, recorded.last_rounds, recorded.episodes),
-        rate=_rate(played, chance),
+        rate=_rate(played),
     )
 
 
@@ -241,10 +250,11 @@ def _over_episodes(value: float, error: float, episodes: int) -> Interval | None
     return Interval(value - far, value + far, "jackknife over episodes", episodes)
 
 
-def _rate(played: _Played, chance: Mapping[str, Any] | None) -> MeanCell | str:
+def _rate(played: _Played) -> MeanCell | str:
     by_episode = len(played[1]) >= FEWEST
     try:
-        rate, low, high, clusters = quantal_rate(stage_choices(*played, chance, by_episode))
+        choices = stage_choices(*played, by_episode=by_episode)
+        rate, low, high, clusters = quantal_rate(choices)
     except BadParameter as error:
         return f"not identified: {error}"
     kind = f"slope of the likelihood over {'episodes' if by_episode else 'rounds'}"

@@ -144,6 +144,7 @@ def _seats(types: Sequence[PlayerTypes]) -> ResultTable:
     rows: list[list[Any]] = [
         [of.game, of.player, seat.episode, seat.seat, ", ".join(_posterior(seat.posterior))]
         for of in types
+        if of.nameable
         for seat in of.seats
     ]
     heads = columns("game, player") | columns("episode, seat", "") | columns("chances of types")

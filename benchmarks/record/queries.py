@@ -165,6 +165,11 @@ class Records:
         count = f"SELECT seat, count(*), sum(broke) FROM decisions WHERE {self._asked_here()}"
         return self._rows(f"{count} AND episode = ? {moves} GROUP BY seat", episode)
 
+    def filled(self, episode: int) -> list[tuple[int, int]]:
+        """Return step and seat of an episode's decisions that the rules filled in."""
+        query = "SELECT step, seat FROM decisions WHERE episode = ? AND broke"
+        return self._rows(query, episode)
+
     def attempts(self, episode: int, step: int | None = None) -> list[schema.AttemptRow]:
         """Return the completions of an episode, or of one of its steps, by step and seat."""
         condition = "WHERE episode = ?1 AND (?2 IS NULL OR step = ?2)"

@@ -204,6 +204,26 @@ class RecordedEpisode:
         effective = self.rules.effective
         return self._once("actions", lambda: np.array([effective(s.record) for s in self.steps]))
 
+    @property
+    def chosen(self) -> Array:
+        """Which moves players chose here, bool ``(steps, players)``: the rules filled none in."""
+        rows = {step.step: row for row, step in enumerate(self.steps)}
+        seats = range(len(self.row.seating))
+        chosen = np.ones((len(rows), len(seats)), bool)
+        if self.planned.get("branch"):
+            chosen[:] = [[self.decided_here(step, seat) for seat in seats] for step in rows]
+        for step, seat in self.file.filled(self.row.id):
+            if step in rows:
+                chosen[rows[step], seat] = False
+        return chosen
+
+    def decided_here(self, step: int, seat: int) -> bool:
+        """Return whether a seat acted in a step here, not in the origin of a branch."""
+        point = self.planned.get("branch")
+        if not point or step > point["step"]:
+            return True
+        return bool(step == point["step"] and seat in point["free"])
+
     @cached_property
     def rewards(self) -> Array:
         """Payoffs, float64 ``(steps, players)``."""
@@ -242,13 +262,11 @@ class RecordedEpisode:
     def tallies(self) -> tuple[Tally, dict[str, Tally]]:
         """Read what was decided and asked for: in all, and by player."""
         total, of = Tally(), {name: Tally() for name in self.seats}
-        point = self.planned.get("branch") or {"step": 0, "free": range(len(self.seats))}
         for seat, decisions, filled in self.file.decided(self.row.id):
             of[self.seats[seat]].decisions += decisions
             of[self.seats[seat]].filled += filled
         for call in self.file.calls(self.row.id):
-            at_point = call.step == point["step"]
-            if call.step > point["step"] or (at_point and call.seat in point["free"]):
+            if self.decided_here(call.step, call.seat):
                 of[self.seats[call.seat]].asked(call)
         for tally in of.values():
             total.add(tally)

@@ -731,7 +731,9 @@ def _seats(
 
 def params_of(game: config.GameSettings) -> dict[str, Any]:
     """Return the parameters, with those of talk; "none" is None, which TOML cannot say."""
-    talk = {**game.params.get("talk", {}), **_said_none(Talk, game.talk)}
+    talk = game.params.get("talk", {})
+    if isinstance(talk, Mapping):  # else the game says what it must be
+        talk = {**talk, **_said_none(Talk, game.talk)}
     params = game.params | ({"talk": talk} if talk else {})
     has_class = game.game in ROOMS or is_named(game.game)
     return _said_none(game_class(game.game), params) if has_class else params
