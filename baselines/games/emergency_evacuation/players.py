@@ -64,18 +64,15 @@ class Walking:
             exits = theory.best_exits(game, state)
         return step_directions(game, state, view.rows, exits[view.rows], noise, self.wang)
 
-    def marching(self, game: Any, state: Any, noise: Noise) -> Any:
-        together = game.walker != "player" or game.moves == "simultaneous"
-        if together or (self.around and game.measure.detours):
+    def marching(self, game: Any, noise: Noise) -> Any:
+        if game.moves == "simultaneous" or (self.around and game.measure.detours):
             return None
-        if not self.wang:
-            return listed_likes(game.measure), False
-        second = noise.of("step").random() >= float(game.p_best)
-        return listed_likes(game.measure, wang=True, stay=game.rule_stay), second
+        second = self.wang and noise.of("step").random() >= float(game.p_best)
+        return listed_likes(game.measure, self.wang, game.rule_stay), second
 
 
 @lru_cache(maxsize=16)
-def listed_likes(measure: Distances, wang: bool = False, stay: bool = False) -> Any:
+def listed_likes(measure: Distances, wang: bool, stay: bool) -> Any:
     return (ranked(measure, stay) if wang else greedy(measure)).tolist()
 
 
