@@ -551,11 +551,8 @@ class EmergencyEvacuation(Rulebook):
         outside, asked = (actions < 0) | (actions > self.highest_legal(state)), self.asked(state)
         if not any_true(state.phase == MOVE):
             return outside & asked
-        cell = state.cell
-        if self.moves != "simultaneous":  # one moves
-            actions, cell = (at(values, self._mover(state))[None] for values in (actions, cell))
         ways = np.clip(actions, 0, len(WAYS) - 1)
-        legal = np.take_along_axis(self.ways(state, cell), ways[None], axis=0)[0]
+        legal = np.take_along_axis(self.ways(state, state.cell), ways[None], axis=0)[0]
         return (outside | ((state.phase == MOVE) & ~legal)) & asked
 
     def fallback(self, state: EvacuationState) -> PerPlayer:
