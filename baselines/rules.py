@@ -246,9 +246,9 @@ def shape(view: View) -> tuple[int, ...]:
     return view.batch
 
 
-def whole(view: View, column: str, unit: int | Array = 1) -> Array:
-    """Return a column that counts in units of ``1 / unit``, int64 ``(*batch)``."""
-    value = view.number(column)
+def whole(view: View, column: str, unit: int | Array = 1, read: Any = View.number) -> Array:
+    """Return a column that counts in units of ``1 / unit``, int64 ``(*batch)``, or a `View.row`."""
+    value: Array = read(view, column)
     if value.dtype.kind == "i":
         return value * unit
     return np.rint(value * unit).astype(np.int64)
