@@ -149,11 +149,11 @@ class RulePolicy(Policy):
     def plain(self, memory: RuleMemories) -> Callable[[View, Noise], Array] | None:
         return lambda view, noise: legal(view, memory.rule(view, noise))
 
-    def marching(self, state: Any, memory: RuleMemories) -> Any:
-        rule = memory.rule.rule  # type: ignore[attr-defined]
-        ways = getattr(getattr(rule, "func", rule), "marching", None)  # also with a value
-        noise = Noise.keyed(counted(memory.keys, memory.decided))
-        return ways and ways(memory.rule.game, state, noise)  # type: ignore[attr-defined]
+    def marching(self, memory: RuleMemories) -> Any:
+        """Return how it walks until its tables' next decisions, for evacuation's `march`."""
+        rule: Any = memory.rule
+        ways = getattr(getattr(rule.rule, "func", rule.rule), "marching", None)  # also with a value
+        return ways and ways(rule.game, Noise.keyed(counted(memory.keys, memory.decided)))
 
     def start_batch(
         self, game: Rulebook, mask: Array, seeds: Array, memory: RuleMemories | None = None
@@ -246,9 +246,9 @@ def shape(view: View) -> tuple[int, ...]:
     return view.batch
 
 
-def whole(view: View, column: str, unit: int | Array = 1) -> Array:
-    """Return a column that counts in units of ``1 / unit``, int64 ``(*batch)``."""
-    value = view.number(column)
+def whole(view: View, column: str, unit: int | Array = 1, read: Any = View.number) -> Array:
+    """Return a column that counts in units of ``1 / unit``, int64 ``(*batch)``, or a `View.row`."""
+    value: Array = read(view, column)
     if value.dtype.kind == "i":
         return value * unit
     return np.rint(value * unit).astype(np.int64)

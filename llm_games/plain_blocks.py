@@ -8,35 +8,21 @@ attribute of what is no dict), jinja's own function of the block has to say.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from io import StringIO
 from typing import Any
 
 from jinja2 import nodes
-from jinja2.compiler import operators
+from jinja2.compiler import CodeGenerator, Frame
 
-Scope = dict[str, str]  # Python's names of the parts of loops
-Blocks = dict[str, Callable[[Mapping[str, Any]], str]]
-FORMS = {
-    "Const": "{node.value!r}",
-    "Not": "(not {})",
-    "Neg": "(-{})",
-    "Getitem": "{}[{}]",
-    "Pair": "{}: {}",
-    "Tuple": "({row})",
-    "Dict": "{{{row}}}",
-    "Concat": "''.join(map(str, [{row}]))",
-    "CondExpr": "({1} if {0} else {2})",
-    "Compare": "({chain})",
-    "Operand": "{operator} {}",
-    "Filter": "{node.name}({row})",
-}
-SIGNS = {"And": "and", "Or": "or", "Add": "+", "Sub": "-", "Mul": "*", "Mod": "%"}
-FORMS |= {kind: f"({{}} {sign} {{}})" for kind, sign in SIGNS.items()}
-FILTERS: dict[str, Callable[..., Any]] = {
+NAMES: dict[str, Callable[..., Any]] = {
     "items": lambda values: values.items(),
     "join": lambda values, between="": between.join(map(str, values)),
+    "str_join": lambda values: "".join(map(str, values)),
 }
-MOST_KEPT = 4096  # texts of a filter at one place
+KEPT = "number", "exact", "counted", "percent", "listed"  # filters whose texts are kept
+MOST_KEPT = 4096  # of a filter at one place
 _EDGES = re.compile(" *\n *")  # of lines, which are stripped anyway
 
 
@@ -44,8 +30,7 @@ class KeptTexts(dict[Any, str]):
     """The texts of values at one place; of a row, which most seats are told alike, the last."""
 
     def __init__(self, write: Callable[[Any], str]) -> None:
-        self.write = write
-        self.last: tuple[Any, str] = None, ""
+        self.write, self.last = write, (None, "")
 
     def row(self, values: Any) -> str:
         last = self.last
@@ -60,34 +45,33 @@ class KeptTexts(dict[Any, str]):
         return text
 
 
-def plain_blocks(
-    template: nodes.Template, filters: Mapping[str, Any], keep: Sequence[str]
-) -> Blocks:
-    """Return the functions of a template's blocks, but of those that have no plain form.
-
-    `keep`: filters whose texts are kept, of numbers and of rows of them.
-    """
-    functions, writer = Blocks(), Expressions({**FILTERS, **filters}, keep)
+def plain_blocks(template: nodes.Template, filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the functions of a template's blocks, but of those that have no plain form."""
+    writer = Expressions(template.environment, None, None, optimized=False)
+    functions, writer.names = dict[str, Any](), {**NAMES, **filters}
+    for choice in template.find_all(nodes.CondExpr):
+        choice.expr2 = choice.expr2 or nodes.Const("")
     for block in template.find_all(nodes.Block):
-        try:
-            code = f"lambda n: {writer.body(block.body, {})}"
-        except KeyError:
-            continue
-        functions[block.name] = eval(code, writer.names)
+        frame: Any = Frame(nodes.EvalContext(template.environment))
+        frame.scope = {}
+        with suppress(KeyError):
+            code = f"lambda n: {writer.body(block.body, frame)}"
+            functions[block.name] = eval(code, writer.names)
     return functions
 
 
-class Expressions:
-    """Writes nodes as Python; `names` are those that it uses."""
+class Expressions(CodeGenerator):
+    """Writes expressions as jinja does, and statements as expressions, too.
 
-    def __init__(self, filters: Mapping[str, Any], keep: Sequence[str]) -> None:
-        self.names, self.keep, self.count = dict(filters), keep, 0
+    `names` are those that it uses; the `scope` of a frame has Python's names of the parts of loops.
+    """
 
-    def new(self, name: str) -> str:
-        self.count += 1
-        return f"{name}_{self.count}_"
+    names: dict[str, Any]
 
-    def body(self, statements: Iterable[nodes.Node], scope: Scope) -> str:
+    def newline(self, *_: Any) -> None:
+        raise KeyError("a statement without a form")
+
+    def body(self, statements: Iterable[nodes.Node], frame: Any) -> str:
         """Return the text of statements as an expression."""
         text, slots = "", ""
         for part in statements:
@@ -96,56 +80,56 @@ class Expressions:
                     text += _EDGES.sub("\n", piece.data).replace("%", "%%")
                 else:
                     text += "%s"
-                    slots += f"{self.written(piece, scope)}, "
+                    slots += f"{self.written(piece, frame)}, "
         return f"{text!r} % ({slots})"
 
-    def written(self, node: Any, scope: Scope) -> str:
+    def written(self, node: Any, frame: Any) -> str:
         """Return a node as an expression; KeyError: it has no form."""
-        return str(getattr(self, f"write_{type(node).__name__.lower()}", self.formed)(node, scope))
-
-    def formed(self, node: Any, scope: Scope) -> str:
-        """Write a node by its form, of the parts below it."""
-        parts = [self.written(part, scope) for part in node.iter_child_nodes()]
-        more = {"row": ", ".join([*parts, ""]), "chain": " ".join(parts)}
-        operator = operators.get(getattr(node, "op", ""))
-        return FORMS[type(node).__name__].format(*parts, "''", node=node, operator=operator, **more)
+        outer, self.stream = self.stream, StringIO()
+        self.visit(node, frame)
+        text, self.stream = self.stream.getvalue(), outer
+        return text
 
     # -- values ------------------------------------------------------------------------------------
-    def write_name(self, node: nodes.Name, scope: Scope) -> str:
-        return scope.get(node.name, f"n[{node.name!r}]")
+    def visit_Name(self, node: nodes.Name, frame: Any) -> None:
+        self.write(frame.scope.get(node.name, f"n[{node.name!r}]"))
 
-    def write_getattr(self, node: nodes.Getattr, scope: Scope) -> str:
-        owner = self.written(node.node, scope)
-        return scope.get(f"{owner}.{node.attr}", f"{owner}[{node.attr!r}]")
+    def visit_Getattr(self, node: nodes.Getattr, frame: Any) -> None:
+        owner = self.written(node.node, frame)
+        self.write(frame.scope.get(f"{owner}.{node.attr}", f"{owner}[{node.attr!r}]"))
 
-    def write_test(self, node: nodes.Test, scope: Scope) -> str:
-        return f"({self.written(node.node, scope)} is { {'none': None}[node.name] })"
+    def visit_Getitem(self, node: nodes.Getitem, frame: Any) -> None:
+        self.write(f"{self.written(node.node, frame)}[{self.written(node.arg, frame)}]")
 
-    def write_filter(self, node: nodes.Filter, scope: Scope) -> str:
+    def visit_Test(self, node: nodes.Test, frame: Any) -> None:
+        self.write(f"({self.written(node.node, frame)} is { {'none': None}[node.name] })")
+
+    def visit_Filter(self, node: nodes.Filter, frame: Any) -> None:
         write = self.names[node.name]
         consts = [arg.value for arg in node.args if isinstance(arg, nodes.Const)]
-        if node.name not in self.keep or len(consts) < len(node.args) or node.kwargs:
-            return self.formed(node, scope)
-        place, value = self.new(node.name), self.written(node.node, scope)
+        parts = [self.written(part, frame) for part in node.iter_child_nodes()]
+        if node.name not in KEPT or len(consts) + 1 < len(parts):
+            return self.write(f"{node.name}({', '.join(parts)})")
+        place = self.temporary_identifier()
         self.names[place] = KeptTexts(lambda value: write(value, *consts))
-        return f"{place}.row({value})" if node.name == "listed" else f"{place}[{value}]"
+        self.write(f"{place}.row({parts[0]})" if node.name == "listed" else f"{place}[{parts[0]}]")
 
     # -- statements --------------------------------------------------------------------------------
-    def write_if(self, node: nodes.If, scope: Scope) -> str:
-        text = ""
+    def visit_If(self, node: nodes.If, frame: Any) -> None:
         for branch in (node, *node.elif_):
-            condition = self.written(branch.test, scope)
-            text += f"{self.body(branch.body, scope)} if {condition} else "
-        return f"({text}{self.body(node.else_, scope)})"
+            condition = self.written(branch.test, frame)
+            self.write(f"({self.body(branch.body, frame)} if {condition} else ")
+        self.write(self.body(node.else_, frame) + ")" * (1 + len(node.elif_)))
 
-    def write_for(self, node: nodes.For, scope: Scope) -> str:
+    def visit_For(self, node: nodes.For, frame: Any) -> None:
         if node.else_ or node.test or node.recursive:
             raise KeyError("a loop with conditions")
-        targets = [node.target, *node.target.find_all(nodes.Name)]
-        names = {t.name: self.new(t.name) for t in targets if isinstance(t, nodes.Name)}
-        values, index, items = self.written(node.iter, scope), self.new("k"), self.new("items")
-        inner = scope | names | {"loop": items, f"{items}.index0": index}
-        inner[f"{items}.last"] = f"({index} == len({items}) - 1)"
-        body, target = self.body(node.body, inner), ", ".join(names.values())
-        text = f"''.join([{body} for {index}, ({target}) in enumerate({items})])"
-        return f"({text} if ({items} := [*{values}]) else '')"
+        index, items, new = (self.temporary_identifier() for _ in range(3))
+        values, inner = self.written(node.iter, frame), frame.copy()
+        targets = nodes.Tuple([node.target], "store").find_all(nodes.Name)
+        inner.scope = frame.scope | {target.name: f"{target.name}_{new}" for target in targets}
+        inner.scope |= {"loop": items, f"{items}.index0": index}
+        inner.scope[f"{items}.last"] = f"({index} == len({items}) - 1)"
+        body, target = self.body(node.body, inner), self.written(node.target, inner)
+        text = f"''.join([{body} for {index}, {target} in enumerate({items})])"
+        self.write(f"({text} if ({items} := [*{values}]) else '')")

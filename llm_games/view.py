@@ -217,28 +217,25 @@ class View:
         Integers and truths are int64. What all hear broadcasts to the batch of several seats.
         """
         fact, index = self.game.fact_index[column]
-        value, hears = self.sight.fact(fact), self.sight.hears
-        if index is not None:
-            value = value[index]
-        if value.ndim > len(self.sight.batch):  # each seat's own, else what all hear
-            if isinstance(self.rows, tuple):  # what is the same at all tables may be there once
-                value = np.broadcast_to(value, (len(value), *self.sight.batch))
-            value = value[self.rows]
-        if value.dtype.kind == "b":
-            value = value.astype(np.int64)
-        return value if hears is None else value * hears[self.rows]
+        value = self.sight.fact(fact)
+        return self._heard(value if index is None else value[index])
 
     def row(self, name: str) -> Array:
         """Return a fact's numbers, each as `number` returns it, ``(*batch, columns)``."""
         fact, _ = self.game.fact_index[f"{name}_0"]
-        value, hears, shape = self.sight.fact(fact), self.sight.hears, self.sight.batch
-        if value.ndim > len(shape) + 1:
-            if isinstance(self.rows, tuple):
-                value = np.broadcast_to(value, (*value.shape[:2], *shape))
-            rows = self.rows if isinstance(self.rows, tuple) else (self.rows,)
-            value = value[(slice(None), *rows)]
-        value = value if hears is None else value * hears[self.rows]
-        return np.moveaxis(value, 0, -1)
+        return self._heard(np.moveaxis(self.sight.fact(fact), 0, -1), 1)
+
+    def _heard(self, value: Array, last_axes: int = 0) -> Array:
+        shape, hears = self.sight.batch, self.sight.hears
+        if value.ndim > len(shape) + last_axes:  # each seat's own, else what all hear
+            if isinstance(self.rows, tuple):  # what is the same at all tables may be there once
+                columns = value.shape[value.ndim - last_axes :]
+                value = np.broadcast_to(value, (len(value), *shape, *columns))
+            value = value[self.rows]
+        if value.dtype.kind == "b":
+            value = value.astype(np.int64)
+        heard = (..., *(None,) * last_axes)
+        return value if hears is None else value * hears[self.rows][heard]
 
     def each(self, name: str) -> Array:
         """Return what all hear of each seat, by the fact's name, exactly, ``(players, *batch)``."""

@@ -96,7 +96,6 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 _OURS = (number, exact, counted, percent, listed, named, quoted)
-KEPT = ("number", "exact", "counted", "percent", "listed")
 FILTERS: dict[str, Any] = {function.__name__: function for function in _OURS}
 
 
@@ -402,7 +401,7 @@ def _plain(template: jinja2.Template) -> dict[str, Any]:
     if isinstance(environment, Guarded) or not environment.loader or not template.name:
         return {}
     source = environment.loader.get_source(environment, template.name)[0]
-    return plain_blocks(environment.parse(source), FILTERS, KEPT)
+    return plain_blocks(environment.parse(source), FILTERS)
 
 
 def _fault(error: Exception) -> str:

@@ -124,26 +124,19 @@ class BatchSeats:
         return reduce(added, moves) if moves else np.zeros(mask.shape, np.int64)
 
     def march(self, due: PerTable) -> bool:
-        """Take steps in a row at these tables where players say how they move; or return False."""
+        """Take steps in a row at these tables where a player says how it walks; or return False."""
         game: Any = self.tables.game
-        if self.listens or game.core is not game:
-            return False
-        state, marchers = self.tables.state, list[tuple[Array, Any]]()
-        for policy, mine, memory in zip(self.policies, self._held, self.memories, strict=True):
-            said = memory is not None and policy.says("marching")
-            if said and (way := policy.marching(state, memory)):
-                marchers.append((mine, way))
-        if not marchers:
-            return False
-        next_state, moved = game.march(state, due, marchers)
-        if not any_true(moved):
-            return False
-        for k, mine in enumerate(self._held):
-            if any_true(own := moved & mine):
-                memory = self.memories[k]
-                self.memories[k] = memory._replace(decided=memory.decided + own)
-        self.tables.go_on(next_state, self.tables.steps + moved.sum(axis=0), own=False)
-        return True
+        alone = game.core is game and not self.listens
+        for k, policy in enumerate[Any](self.policies if alone else ()):
+            mine, memory = self._held[k], self.memories[k]
+            if memory is None or not (policy.says("marching") and (way := policy.marching(memory))):
+                continue
+            next_state, moved = game.march(self.tables.state, due, mine, *way)
+            if any_true(moved):
+                self.memories[k] = memory._replace(decided=memory.decided + moved)
+                self.tables.go_on(next_state, self.tables.steps + moved.sum(axis=0), own=False)
+                return True
+        return False
 
     def finish(self, mask: PerTable) -> None:
         cells = [(k, chosen) for k in self.look_back if (chosen := self._held[k] & mask).any()]

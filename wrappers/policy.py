@@ -132,13 +132,6 @@ class Policy(ABC):
         bases = ({*vars(base)} for base in type(self).__mro__)
         return name in next(names for names in bases if {name, "decide_batch"} & names)
 
-    def marching(self, state: Any, memory: Any) -> Any:
-        """Return how it moves until its tables' next decisions, for a game's `march`, or None.
-
-        It counts its moves as `plain` says.
-        """
-        return None
-
     # -- the same for cells of a batch: those true in `mask`, bool ``(players, tables)`` ---------
 
     @property

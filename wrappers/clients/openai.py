@@ -203,9 +203,7 @@ class OpenAIClient:
 
     def account(self) -> Any:
         """Return the library's client for this event loop, whose calls go out one by one."""
-        line = self._account()
-        line.library = line.library or self._library()
-        return line.library.with_options(timeout=self.timeout)
+        return self._library().with_options(timeout=self.timeout)
 
     def fault(self, error: Exception) -> ClientError | None:
         """Return what failed in a call by the library's client; None: it is no such error."""
@@ -333,12 +331,11 @@ class OpenAIClient:
                 return await post(text.encode(errors="replace"))
         except ClientError as error:  # of a wave, told to all its lines
             return copy.copy(error)
-        except aiohttp.ServerTimeoutError as error:  # of connecting
-            return self._unreached(error)
-        except TimeoutError:
-            return self._late()
-        except (aiohttp.ClientError, OSError) as error:
-            return self._unreached(error)
+        except (
+            aiohttp.ClientError,
+            OSError,
+        ) as error:  # those of connecting are kinds of TimeoutError
+            return self._late() if type(error) is TimeoutError else self._unreached(error)
         except ValueError as error:
             fault = f"{type(error).__name__}: {self._shown(str(error))}"
             return ClientError(f"{self.base_url}: {fault}")
@@ -357,40 +354,30 @@ class OpenAIClient:
         import httpx2
         import openai
 
+        kinds: Any = {"cast_to": object, "stream_cls": openai.AsyncStream[object]}
+        post, whole = self._library().post, response_parsing.Stream()
         try:
-            return await self._pieces(content)
+            async with await post(
+                "/chat/completions", content=content, stream=True, **kinds
+            ) as pieces:
+                got = pieces.response
+                if "event-stream" not in got.headers.get("content-type", ""):
+                    return got.status_code, await got.aread(), got.headers
+                try:
+                    async for piece in pieces:
+                        whole.add(piece)
+                except (openai.APIConnectionError, openai.APIStatusError):
+                    raise
+                except openai.APIError as error:  # told in the stream
+                    if not whole.finish:
+                        return got.status_code, {"error": error.body}, got.headers
+                except (ValueError, RecursionError):  # no JSON
+                    return got.status_code, b"", got.headers
+            return got.status_code, whole.whole() if whole.finish else b"", got.headers
         except openai.APIStatusError as error:
             return error.response.status_code, error.response.content, error.response.headers
         except (openai.OpenAIError, httpx2.HTTPError) as error:
             return self._unreached(error)
-
-    async def _pieces(self, content: bytes) -> tuple[int, Any, Any]:
-        import openai
-
-        line = self._account()
-        line.library = line.library or self._library()
-        pieces = await line.library.post(
-            "/chat/completions",
-            content=content,
-            cast_to=object,
-            stream=True,
-            stream_cls=openai.AsyncStream[object],
-        )
-        async with pieces:
-            got, whole = pieces.response, response_parsing.Stream()
-            if "event-stream" not in got.headers.get("content-type", ""):
-                return got.status_code, await got.aread(), got.headers
-            try:
-                async for piece in pieces:
-                    whole.add(piece)
-            except (openai.APIConnectionError, openai.APIStatusError):
-                raise
-            except openai.APIError as error:  # told in the stream
-                if not whole.finish:
-                    return got.status_code, {"error": error.body}, got.headers
-            except (ValueError, RecursionError):  # no JSON
-                return got.status_code, b"", got.headers
-        return got.status_code, whole.whole() if whole.finish else b"", got.headers
 
     def _account(self) -> Any:
         loop = asyncio.get_running_loop()
@@ -421,18 +408,23 @@ class OpenAIClient:
         return _Line(session)
 
     def _library(self) -> Any:
+        """Return the client of OpenAI's library for this event loop."""
         import openai
 
-        http = connections(self.base_url, self.timeout, self._masked)
-        account = openai.AsyncOpenAI(
-            api_key=self._key.reveal() if self._key else "none",
-            base_url=self.base_url,
-            max_retries=0,
-            http_client=http,
-            timeout=http.timeout,
-        )
-        headers: Any = dict.fromkeys(account.platform_headers(), openai.omit)  # no statistics
-        return account.with_options(default_headers=headers | self._headers)
+        line = self._account()
+        if line.library is None:
+            http = connections(self.base_url, self.timeout, self._masked)
+            line.library = openai.AsyncOpenAI(
+                api_key=self._key.reveal() if self._key else "none",
+                base_url=self.base_url,
+                max_retries=0,
+                http_client=http,
+                timeout=http.timeout,
+            )
+            headers: Any = dict.fromkeys(line.library.platform_headers(), openai.omit)
+            headers |= self._headers  # and no statistics
+            line.library = line.library.with_options(default_headers=headers)
+        return line.library
 
     # -- replies ----------------------------------------------------------------------------------
 

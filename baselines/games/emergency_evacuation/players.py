@@ -20,25 +20,6 @@ from llm_games.rulebook import Array, Rulebook
 from llm_games.view import View
 
 
-def step_directions(
-    game: Any, state: Any, rows: Any, target: Array, noise: Noise, wang: bool = False
-) -> Array:
-    room, position = game.room, np.asarray(state.cell[rows])
-    likes = ranked(game.measure, game.rule_stay) if wang else greedy(game.measure)
-    table = np.ogrid[tuple(slice(n) for n in state.round.shape)]
-    cells = np.moveaxis(likes[target, position], -1, 0)
-    free = ~game.occupied(state)[(cells, *table)] | (cells == position)
-    if game.moves == "simultaneous" and not wang:
-        free[:] = True
-    best = free.argmax(axis=0)
-    if wang:
-        second = (free & (free.cumsum(axis=0) == 2)).argmax(axis=0)
-        best = np.where(noise.random() < float(game.p_best), best, second)
-    chosen = np.take_along_axis(cells, best[None], axis=0)[0]
-    way = (room.neighbours[:, position] == chosen).argmax(axis=0)
-    return np.where(chosen == position, STAY, way)
-
-
 class Walking:
     """A rule that chooses exits by another, and steps to the best free cell.
 
@@ -62,20 +43,30 @@ class Walking:
         game, state, exits = view.game, view.sight.state, view.sight.state.target
         if self.around and game.measure.detours:
             exits = theory.best_exits(game, state)
-        return step_directions(game, state, view.rows, exits[view.rows], noise, self.wang)
+        position, wang = np.asarray(state.cell[view.rows]), self.wang
+        likes = ranked(game.measure, game.rule_stay) if wang else greedy(game.measure)
+        table = np.ogrid[tuple(slice(n) for n in state.round.shape)]
+        cells = np.moveaxis(likes[exits[view.rows], position], -1, 0)
+        free = ~game.occupied(state)[(cells, *table)] | (cells == position)
+        if game.moves == "simultaneous" and not wang:
+            free[:] = True
+        best = free.argmax(axis=0)
+        if wang:
+            second = (free & (free.cumsum(axis=0) == 2)).argmax(axis=0)
+            best = np.where(noise.random() < float(game.p_best), best, second)
+        chosen = np.take_along_axis(cells, best[None], axis=0)[0]
+        way = (game.room.neighbours[:, position] == chosen).argmax(axis=0)
+        return np.where(chosen == position, STAY, way)
 
-    def marching(self, game: Any, state: Any, noise: Noise) -> Any:
-        together = game.walker != "player" or game.moves == "simultaneous"
-        if together or (self.around and game.measure.detours):
+    def marching(self, game: Any, noise: Noise) -> Any:
+        if game.moves == "simultaneous" or (self.around and game.measure.detours):
             return None
-        if not self.wang:
-            return listed_likes(game.measure), False
-        second = noise.of("step").random() >= float(game.p_best)
-        return listed_likes(game.measure, wang=True, stay=game.rule_stay), second
+        second = self.wang and noise.of("step").random() >= float(game.p_best)
+        return listed_likes(game.measure, self.wang, game.rule_stay), second
 
 
 @lru_cache(maxsize=16)
-def listed_likes(measure: Distances, wang: bool = False, stay: bool = False) -> Any:
+def listed_likes(measure: Distances, wang: bool, stay: bool) -> Any:
     return (ranked(measure, stay) if wang else greedy(measure)).tolist()
 
 

@@ -25,9 +25,7 @@ def money(view: View, column: str) -> Array:
 
 def amounts(view: View, name: str) -> Array:
     """Return the amounts of money of a fact of every item, ``(*batch, items)``."""
-    values = view.row(name)
-    scaled = values * _seat_setting(view, "scales")[..., None]
-    return scaled if values.dtype.kind == "i" else np.rint(scaled).astype(np.int64)
+    return whole(view, name, _seat_setting(view, "scales")[..., None], View.row)
 
 
 def bid_while(view: View, condition: Array) -> Array:

@@ -55,20 +55,17 @@ def bears(
 
 def _lost(rows: Array) -> list[int]:
     """Return what is not gained later: of rows of costs, gains, the whole money and the rest."""
-    kinds = np.ascontiguousarray(rows[:, :-2]).view(f"V{8 * (rows.shape[1] - 2)}")[:, 0].tolist()
-    ends = zip(kinds, *rows[:, -2:].T.tolist(), strict=True)
-    values = (
-        (_knapsack_of(kind, max(whole, MOST_STEPS)), whole, rest) for kind, whole, rest in ends
-    )
-    return [value[whole] - value[rest] for value, whole, rest in values]
+    lost, kinds = list[int](), np.ascontiguousarray(rows[:, :-2])
+    for kind, (whole, rest) in zip(kinds, rows[:, -2:].tolist(), strict=True):
+        value = _knapsack_of(kind.tobytes(), max(whole, MOST_STEPS))
+        lost.append(value[whole] - value[rest])
+    return lost
 
 
 @lru_cache(4096)
-def _knapsack_of(row: bytes, budget: int) -> list[int]:
+def _knapsack_of(row: bytes, budget: int) -> Any:
     """Return the `knapsack` of one row of costs and gains; most come again and again."""
-    costs, gains = np.frombuffer(row, np.int64).reshape(2, -1).tolist()
-    values: list[int] = knapsack(costs, gains, budget).tolist()
-    return values
+    return knapsack(*np.frombuffer(row, np.int64).reshape(2, -1).tolist(), budget).tolist()
 
 
 def expected_prices(starts: Array, start: Array, money: Array) -> Array:

@@ -119,8 +119,6 @@ class EvacuationState(State):
     second: Array
 
 
-Marching: TypeAlias = tuple[list[list[list[int]]], Any]
-"""Cells as people like them, by target and own cell, and who takes the second, bool."""
 End: TypeAlias = tuple[EvacuationState, PerTable]  # a round's last state, and where it ended, bool
 
 
@@ -553,11 +551,8 @@ class EmergencyEvacuation(Rulebook):
         outside, asked = (actions < 0) | (actions > self.highest_legal(state)), self.asked(state)
         if not any_true(state.phase == MOVE):
             return outside & asked
-        cell = state.cell
-        if self.moves != "simultaneous":  # one moves
-            actions, cell = (at(values, self._mover(state))[None] for values in (actions, cell))
         ways = np.clip(actions, 0, len(WAYS) - 1)
-        legal = np.take_along_axis(self.ways(state, cell), ways[None], axis=0)[0]
+        legal = np.take_along_axis(self.ways(state, state.cell), ways[None], axis=0)[0]
         return (outside | ((state.phase == MOVE) & ~legal)) & asked
 
     def fallback(self, state: EvacuationState) -> PerPlayer:
@@ -669,7 +664,7 @@ class EmergencyEvacuation(Rulebook):
         line = lined(movers, self.ranks(state), state.target, far)
         if self.walker != "player":
             wish = self._likes(state) if self.moves == "simultaneous" else None
-            return self._moved(state, line, mask, wish), mask
+            return self._moved(state, line, wish), mask
         waits = mask & (line[0] != NOBODY)
         return state.replace(
             line=np.where(mask, line, state.line),
@@ -692,7 +687,7 @@ class EmergencyEvacuation(Rulebook):
         """Take the step of the mover, or of all; also return blocked people and finished tables."""
         wish = self.room.neighbours[np.clip(actions, 0, len(WAYS) - 1), state.cell]
         if self.moves == "simultaneous":
-            next_state = self._moved(state, state.line, mask, wish)
+            next_state = self._moved(state, np.where(mask, state.line, NOBODY), wish)
             blocked = (state.status == NORMAL) & mask & (next_state.cell != wish)
             return next_state, blocked, mask
         is_moving = (self.seats_of(state) == self._mover(state)) & mask
@@ -733,53 +728,40 @@ class EmergencyEvacuation(Rulebook):
         return self._ranked.tolist()
 
     def march(
-        self, state: EvacuationState, due: PerTable, marchers: Sequence[tuple[Array, Marching]]
+        self, state: EvacuationState, due: PerTable, mine: PerPlayer, likes: Any, second: Any
     ) -> tuple[EvacuationState, PerPlayer]:
-        """Take the steps of walkers up to the next player, or the last mover of the round.
+        """Take the steps of these walkers up to another player, or the last mover of the round.
 
-        They are as `step` would take them, at tables that are `due`, bool. Each of `marchers` are
-        seats, bool ``(players, tables)``, and how these move. Also returns who moved, each once.
+        They are as `step` would take them, at tables that are `due`, bool; see `steps.walk` for
+        how `mine`, bool, walk. Also returns who moved, each once.
         """
-        target, (seconds, mine) = state.target, np.zeros((2, *state.cell.shape), np.bool_)
-        likes = list[list[list[int]]]()
-        for cells, (ranked_cells, second) in marchers:
-            target = np.where(cells, target + len(likes), target)
-            seconds, mine = np.where(cells, second, seconds), mine | cells
-            likes += ranked_cells
-        line, places, position = state.line, self.seats_of(state), state.position
-        known = np.take_along_axis(mine, line, axis=0) & (line != NOBODY)
+        line, places = state.line, self.seats_of(state)
+        known = np.take_along_axis(mine, line, axis=0)
         known[:-1] &= line[1:] != NOBODY
         known[-1] = False  # the last ends the round
-        count = np.where(known | (places < position), self.players, places).min(axis=0) - position
-        count = np.where(due & (state.phase == MOVE) & ~state.over, count, 0)
-        coming = np.take_along_axis(line, np.minimum(places + position, self.players - 1), axis=0)
-        coming = np.where(places < count, coming, NOBODY)
-        walked = self._moved(state, coming, count > 0, None, (likes, target, seconds))
-        moved = np.zeros((self.players + 1, *count.shape), np.bool_)
+        going = np.logical_and.accumulate(known | (places < state.position), axis=0)
+        going &= (places >= state.position) & (due & (state.phase == MOVE) & ~state.over)
+        coming = np.where(going, line, NOBODY)
+        next_state = self._moved(state, coming, None, (likes, np.broadcast_to(second, mine.shape)))
+        moved = np.zeros((self.players + 1, *due.shape), np.bool_)
         np.put_along_axis(moved, coming, np.True_, axis=0)  # of nobody in the last row
-        return walked.replace(position=position + count), moved[:-1]
+        return next_state.replace(position=state.position + going.sum(axis=0)), moved[:-1]
 
     def _moved(
-        self,
-        state: EvacuationState,
-        line: PerPlayer,
-        mask: PerTable,
-        wish: PerPlayer | None,
-        walkers: Any = None,
+        self, state: EvacuationState, line: PerPlayer, wish: PerPlayer | None, walkers: Any = None
     ) -> EvacuationState:
         """Let people step in line: to the cell they wish, or to the best free one.
 
-        `walkers` are lists of cells as of `steps.walk`, which of them is each one's, and who takes
-        the second; by default the built-in walker's.
+        `walkers` are the cells that they like, as of `steps.walk`, and who takes the second; by
+        default the built-in walker's.
         """
-        rooms = np.flatnonzero(mask.reshape(-1))
+        rooms = np.flatnonzero((line != NOBODY).any(axis=0).reshape(-1))
         of_rooms = lambda values: values.reshape(self.players, -1).T[rooms].tolist()
         wishes = [None] * len(rooms) if wish is None else of_rooms(wish)
         cells = of_rooms(state.cell)
-        likes, *own = walkers or (self._lists, state.target, self._seconds(state))
-        for cell, wished, order, target, second in zip(
-            cells, wishes, *map(of_rooms, (line, *own)), strict=True
-        ):
+        likes, seconds = walkers or (self._lists, self._seconds(state))
+        rest = map(of_rooms, (line, state.target, seconds))
+        for cell, wished, order, target, second in zip(cells, wishes, *rest, strict=True):
             occupied = bytearray(self.room.cells)
             for here in cell:
                 occupied[here] = True

@@ -38,7 +38,7 @@ def walk(
     """
     for person in order:
         if person == NOBODY:
-            return
+            continue
         here, skip = cell[person], seconds[person]
         occupied[here] = False
         for there in likes[targets[person]][here]:
@@ -54,7 +54,7 @@ def push(cell: list[int], order: Sequence[int], occupied: bytearray, wished: Seq
     """Let the people of one room go one after another to the cells that they wish, if free then."""
     for person in order:
         if person == NOBODY:
-            return
+            continue
         here, there = cell[person], wished[person]
         if not occupied[there]:
             occupied[here], occupied[there], cell[person] = False, True, there
