@@ -93,12 +93,6 @@ class State:
         # Fields that both share, such as what was drawn before play, are not copied.
         return other.replace(**{k: np.where(mask, new, v) for k, v, new in triples if new is not v})
 
-    def take_over(self, other: Self, mask: PerTable) -> Self:
-        """Put the other's tables in `mask`, bool ``(tables,)``, into these very arrays."""
-        for name, array in self.arrays().items():
-            np.copyto(array, getattr(other, name), where=mask)
-        return self.replace()
-
     def placed(self, indexes: Array, part: Self, original: Self | None = None) -> Self:
         """Put the tables of `part` at `indexes`, integers ``(k,)``, but fields of `original`."""
         shared = {} if original is None else original.__getstate__()

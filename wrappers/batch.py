@@ -142,7 +142,7 @@ class BatchSeats:
             if any_true(own := moved & mine):
                 memory = self.memories[k]
                 self.memories[k] = memory._replace(decided=memory.decided + own)
-        self.tables.go_on(next_state, self.tables.steps + moved.sum(axis=0), own=False)
+        self.tables.go_on(next_state, self.tables.steps + moved.sum(axis=0))
         return True
 
     def finish(self, mask: PerTable) -> None:

@@ -12,7 +12,7 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -51,6 +51,13 @@ static inline int64_t ask(int64_t *slots, int64_t t, int64_t n, int64_t *row, in
   if (slot[0] == 2 && !memcmp(slot + 1, row + 1, 8 * n - 8)) return slot[n];
   return memcpy(slot, row, 8 * n), *asks = 1, 0;
 }
+#define PUT(T) for (int64_t t = 0; t < N; t++) if (mask[t]) { \\
+  ((T *)row[0])[t] = row[1] ? ((T *)row[1])[index[t]] : 0; }
+void start(int64_t N, int64_t rows, uint8_t *mask, int64_t *index, int64_t *row) {
+  for (; rows--; row += 3) {
+    if (row[2] == 8) { PUT(int64_t) } else if (row[2] == 4) { PUT(int32_t) } else { PUT(int8_t) }
+  }
+}
 int play(int64_t N, int64_t M, int64_t last, void **given) {"""
 PAD = 8  # entries between rows
 
@@ -83,7 +90,9 @@ class TableLoop:
         plain = type(env.game).mask is Rulebook.mask
         self.laddered = env.game.masked and env.game.laddered and plain
         self.state, _ = env.game.settle(state, env.game.fallback(state))
-        self._fields, self._play = dict[str, Any](), built(self._traced(env, rules)).play
+        self._fields, self._decided = dict[str, Any](), None
+        self._arrays, library = list[Any](), built(self._traced(env, rules))
+        self._play, self._start = library.play, library.start
         self._places = {name: table.ctypes.data for name, table in self.tables.items()}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -144,25 +153,66 @@ class TableLoop:
 
     def _parts(self, env: Any, mask: PerTable) -> dict[str, Array]:
         """Return what a step reads and writes, ``(tables,)`` but for the last three."""
-        n, seats = env.num_envs, env.seats
-        parts = {"due": mask, "moves": env._moves[self.seat], "steps": env.tables.steps.copy()}
+        n = env.num_envs
+        parts = {"due": mask, "moves": env._moves[self.seat], "steps": env.tables.steps}
         for name in ("moved", "reward", "payoff", "finished", "broke"):
             parts[name] = getattr(env, f"_{name}")
         parts |= {"acted": np.zeros(n, np.bool_), "action": np.zeros(n, np.int64)}
         parts |= {"asked": np.empty(n, np.bool_), "rungs": np.empty(n, np.int64)}
         parts["seen"] = np.empty((n, len(env.game.column_index)), np.float32)
-        for name in ("keys", "decided") if self.draws else ():
-            own = (getattr(m, name) * (seats.sits == k) for k, m in enumerate(seats.memories))
-            parts[name] = np.ascontiguousarray(sum(own))
-        return parts
+        return parts | self._noise(env.seats)
 
-    def play_on(self, env: Any, mask: PerTable) -> None:
-        """Play until learners are asked or done at these tables."""
-        n, parts, state = env.num_envs, self._parts(env, mask), env.tables.state
+    def _noise(self, seats: Any) -> dict[str, Array]:
+        """Return what all seats draw from; from now on the memories share the arrays."""
+        if not self.draws:
+            return {}
+        memories = seats.memories
+        if any(memory.decided is not self._decided for memory in memories):
+            for name in ("keys", "decided"):
+                own = (getattr(m, name) * (seats.sits == k) for k, m in enumerate(memories))
+                setattr(self, f"_{name}", np.ascontiguousarray(sum(own)))
+            shared = {"keys": self._keys, "decided": self._decided}
+            seats.memories = [memory._replace(**shared) for memory in memories]
+        return {"keys": self._keys, "decided": self._decided}
+
+    def _owned(self, state: Any) -> Any:
+        """Return a state of arrays that nobody else has, and that loops change in place."""
         for name in vars(self.state):
             if (field := getattr(state, name)) is not self._fields.get(name):
                 self._fields[name] = own = padded(field)
                 self._places[name] = own.ctypes.data
+        return state.replace(**self._fields)
+
+    def start(self, env: Any, mask: PerTable) -> None:
+        """Start the episodes that follow at these tables."""
+        tables, (stock, index) = env.tables, env.tables.coming(mask)
+        state, noise = self._owned(tables.state), self._noise(env.seats)
+        own = [tables.seeds, tables.seats, *vars(state).values(), *noise.values()]
+        arrays = [stock, *own, tables.steps, *env.of_episodes]
+        if [*map(id, arrays)] != [*map(id, self._arrays)]:
+            keys = [Noise(stock.seats.astype(np.uint64)).key, None][: len(noise)]
+            sources = [
+                stock.seeds,
+                stock.seats,
+                *(getattr(stock.state, name) for name in vars(state)),
+                *keys,
+            ]
+            sources += [None] * (len(arrays) - 1 - len(sources))
+            pairs = zip(sources, arrays[1:], strict=True)
+            sources = [s if s is None else np.ascontiguousarray(s, to.dtype) for s, to in pairs]
+            self._arrays, self._sources = arrays, sources  # which have to live
+            rows = (
+                row for pair in zip(arrays[1:], sources, strict=True) for row in pointers(*pair)
+            )
+            self._rows = np.array([*rows], np.int64)
+        given = (mask, index, self._rows)
+        sizes = map(ctypes.c_int64, (env.num_envs, len(self._rows)))
+        self._start(*sizes, *(ctypes.c_void_p(array.ctypes.data) for array in given))
+        tables.go_on(state, tables.steps)
+
+    def play_on(self, env: Any, mask: PerTable) -> None:
+        """Play until learners are asked or done at these tables."""
+        n, parts, state = env.num_envs, self._parts(env, mask), self._owned(env.tables.state)
         places = *(part.ctypes.data for part in parts.values()), *self._places.values()
         given = (ctypes.c_void_p * len(places))(*places)
         last = env.game.begun + (env.max_cycles or 2**62)
@@ -175,14 +225,20 @@ class TableLoop:
             raise BadParameter(f"{env.game.name}: nobody ends the game; set max_cycles")
         env._acted |= (acted := parts["acted"])
         env._action[acted] = env.game.in_units(parts["action"])[acted]
-        if self.draws:
-            env.seats.memories = [m._replace(decided=parts["decided"]) for m in env.seats.memories]
-        env.tables.go_on(state.replace(**self._fields), parts["steps"], own=True)
+        env.tables.go_on(state, parts["steps"])
         vars(env._view())["asked"] = parts["asked"]
         if self.laddered:
             vars(env._view())["mask"] = env.game.ladder.take(parts["rungs"], axis=0)
         if env.obs_mode != "text":
             vars(env._view())["numbers"] = parts["seen"]
+
+
+def pointers(array: Array, source: Array | None) -> Iterator[tuple[int, int, int]]:
+    """Yield where each row of an array is, where its source, or 0, and the size of an entry."""
+    for k in range(array.size // array.shape[-1]):
+        step = array.strides[-2] if k else 0
+        place = 0 if source is None else source.ctypes.data + k * source.shape[-1] * source.itemsize
+        yield array.ctypes.data + k * step, place, array.itemsize
 
 
 def padded(field: Array) -> Array:
