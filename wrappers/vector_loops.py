@@ -25,6 +25,7 @@ from llm_games.errors import BadParameter
 from llm_games.files import cache_folder, write_whole
 from llm_games.noise import Noise, counted
 from llm_games.rulebook import Array, PerTable, Rulebook
+from llm_games.table_batch import Tables
 from llm_games.tracing.graph import C, Code, Untraceable, changes, inputs, lifted, standing_in
 from llm_games.view import Sight
 from llm_games.wrappers.single_agent import LONGEST_WAIT
@@ -51,9 +52,9 @@ static inline int64_t ask(int64_t *slots, int64_t t, int64_t n, int64_t *row, in
   if (slot[0] == 2 && !memcmp(slot + 1, row + 1, 8 * n - 8)) return slot[n];
   return memcpy(slot, row, 8 * n), *asks = 1, 0;
 }
-#define PUT(T) for (int64_t t = 0; t < N; t++) if (mask[t]) { \\
-  ((T *)row[0])[t] = row[1] ? ((T *)row[1])[index[t]] : 0; }
-void start(int64_t N, int64_t rows, uint8_t *mask, int64_t *index, int64_t *row) {
+#define PUT(T) for (int64_t k = 0; k < n; k++) \\
+  ((T *)row[0])[tables[k]] = row[1] ? ((T *)row[1])[index[tables[k]]] : 0;
+void start(int64_t n, int64_t rows, int64_t *tables, int64_t *index, int64_t *row) {
   for (; rows--; row += 3) {
     if (row[2] == 8) { PUT(int64_t) } else if (row[2] == 4) { PUT(int32_t) } else { PUT(int8_t) }
   }
@@ -91,7 +92,8 @@ class TableLoop:
         self.laddered = env.game.masked and env.game.laddered and plain
         self.state, _ = env.game.settle(state, env.game.fallback(state))
         self._fields, self._decided = dict[str, Any](), None
-        self._arrays, library = list[Any](), built(self._traced(env, rules))
+        self._state, self._owners = None, list[Any]()
+        library = built(self._traced(env, rules))
         self._play, self._start = library.play, library.start
         self._places = {name: table.ctypes.data for name, table in self.tables.items()}
 
@@ -175,44 +177,45 @@ class TableLoop:
             seats.memories = [memory._replace(**shared) for memory in memories]
         return {"keys": self._keys, "decided": self._decided}
 
-    def _owned(self, state: Any) -> Any:
-        """Return a state of arrays that nobody else has, and that loops change in place."""
-        for name in vars(self.state):
-            if (field := getattr(state, name)) is not self._fields.get(name):
-                self._fields[name] = own = padded(field)
-                self._places[name] = own.ctypes.data
-        return state.replace(**self._fields)
+    def _own(self, tables: Tables) -> None:
+        """Let arrays that nobody else has, and that loops change in place, be the tables' state."""
+        if tables.state is not self._state:
+            for name in vars(self.state):
+                if (field := getattr(tables.state, name)) is not self._fields.get(name):
+                    self._fields[name] = own = padded(field)
+                    self._places[name] = own.ctypes.data
+
+    def _changed(self, tables: Tables) -> None:
+        """Let the tables go on with what was changed: in a new state, by which rules know it."""
+        self._state = tables.state.replace(**self._fields)
+        tables.go_on(self._state, tables.steps)
 
     def start(self, env: Any, mask: PerTable) -> None:
         """Start the episodes that follow at these tables."""
         tables, (stock, index) = env.tables, env.tables.coming(mask)
-        state, noise = self._owned(tables.state), self._noise(env.seats)
-        own = [tables.seeds, tables.seats, *vars(state).values(), *noise.values()]
-        arrays = [stock, *own, tables.steps, *env.of_episodes]
-        if [*map(id, arrays)] != [*map(id, self._arrays)]:
-            keys = [Noise(stock.seats.astype(np.uint64)).key, None][: len(noise)]
-            sources = [
-                stock.seeds,
-                stock.seats,
-                *(getattr(stock.state, name) for name in vars(state)),
-                *keys,
+        self._own(tables)
+        fields, noise = self._fields, self._noise(env.seats)
+        owners = [stock, tables.seeds, tables.steps, env._moved, *fields.values(), *noise.values()]
+        if [*map(id, owners)] != [*map(id, self._owners)]:
+            keys = Noise(stock.seats.astype(np.uint64)).key
+            pairs = [(tables.seeds, stock.seeds), (tables.seats, stock.seats)]
+            pairs += [(field, getattr(stock.state, name)) for name, field in fields.items()]
+            pairs += [*zip(noise.values(), (keys, None), strict=False), (tables.steps, None)]
+            pairs += [(array, None) for array in env.of_episodes]
+            pairs = [
+                (to, of if of is None else np.ascontiguousarray(of, to.dtype)) for to, of in pairs
             ]
-            sources += [None] * (len(arrays) - 1 - len(sources))
-            pairs = zip(sources, arrays[1:], strict=True)
-            sources = [s if s is None else np.ascontiguousarray(s, to.dtype) for s, to in pairs]
-            self._arrays, self._sources = arrays, sources  # which have to live
-            rows = (
-                row for pair in zip(arrays[1:], sources, strict=True) for row in pointers(*pair)
-            )
-            self._rows = np.array([*rows], np.int64)
-        given = (mask, index, self._rows)
-        sizes = map(ctypes.c_int64, (env.num_envs, len(self._rows)))
+            self._owners, self._pairs = owners, pairs  # which have to live
+            self._rows = np.array([row for pair in pairs for row in pointers(*pair)], np.int64)
+        given = (np.flatnonzero(mask), index, self._rows)
+        sizes = map(ctypes.c_int64, map(len, given[::2]))
         self._start(*sizes, *(ctypes.c_void_p(array.ctypes.data) for array in given))
-        tables.go_on(state, tables.steps)
+        self._changed(tables)
 
     def play_on(self, env: Any, mask: PerTable) -> None:
         """Play until learners are asked or done at these tables."""
-        n, parts, state = env.num_envs, self._parts(env, mask), self._owned(env.tables.state)
+        self._own(env.tables)
+        n, parts = env.num_envs, self._parts(env, mask)
         places = *(part.ctypes.data for part in parts.values()), *self._places.values()
         given = (ctypes.c_void_p * len(places))(*places)
         last = env.game.begun + (env.max_cycles or 2**62)
@@ -225,7 +228,7 @@ class TableLoop:
             raise BadParameter(f"{env.game.name}: nobody ends the game; set max_cycles")
         env._acted |= (acted := parts["acted"])
         env._action[acted] = env.game.in_units(parts["action"])[acted]
-        env.tables.go_on(state, parts["steps"])
+        self._changed(env.tables)
         vars(env._view())["asked"] = parts["asked"]
         if self.laddered:
             vars(env._view())["mask"] = env.game.ladder.take(parts["rungs"], axis=0)

@@ -67,8 +67,8 @@ def law(kinds: int) -> Array:
 class Scenarios:
     """Tables of all scenarios, in which many are looked up at once.
 
-    `by_kind` has scenarios last, ``(3, kinds, scenarios)``; `everything` is all items as a number;
-    `legal` tells of that number, first, and an action, whether it can be had; accepting cannot.
+    `by_kind` has scenarios last, ``(3, kinds, scenarios)``; `everything` is all items as a number.
+    `ladder` has what is legal in rows: nothing, and by that number without and with an offer.
     """
 
     def __init__(self, table: Array) -> None:
@@ -78,13 +78,17 @@ class Scenarios:
         self.by_kind = np.ascontiguousarray(table.transpose(1, 2, 0))
         self.everything = code_of(self.by_kind[0])
         fits = (taken[:, None] <= taken[..., None]).all(axis=0)
-        self.legal = np.pad(fits, ((0, 0), (0, 1)))
+        self.ladder = np.pad(fits.repeat(2, axis=0), ((1, 0), (0, 1)))
+        self.ladder[2::2, -1] = True
         self._worth, self._seats = (rows @ taken).ravel(), row.reshape(-1, 2).T * BASE**kinds
+
+    def rung(self, scenario: Array) -> Array:
+        """Return the row of `ladder` where there is no offer; that with one follows."""
+        return looked_up(self.everything, scenario) * 2 + 1
 
     def had(self, scenario: Array, codes: Array) -> Array:
         """Tell whether divisions can be had."""
-        row = looked_up(self.everything, scenario) * self.legal.shape[1]
-        return looked_up(self.legal.ravel(), row + codes)
+        return looked_up(self.ladder.ravel(), self.rung(scenario) * self.ladder.shape[1] + codes)
 
     def worth(self, scenario: Array, codes: Array) -> Array:
         """Return what divisions are worth to the seat that gets them, ``(players, ...)``."""

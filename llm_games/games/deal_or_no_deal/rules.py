@@ -164,12 +164,13 @@ class DealOrNoDeal(Rulebook):
     def asked(self, state: DealOrNoDealState) -> Array:
         return self.moves_now(state) & ~state.over
 
-    def mask(self, state: DealOrNoDealState, seats: Any = None) -> Array:
-        everything = looked_up(self.scenarios.everything, state.scenario)
-        legal = looked_up(self.scenarios.legal, everything)
-        legal[..., self.accept] = state.standing > NONE
+    laddered = cached_property(lambda self: True)
+    ladder = cached_property(lambda self: self.scenarios.ladder)
+
+    def rungs(self, state: DealOrNoDealState, seats: Any = None) -> Array:
+        rung = self.scenarios.rung(state.scenario) + (state.standing > NONE)
         asked = self.asked(state) if seats is None else of_seats(self.asked(state), seats)
-        return asked[..., None] & legal
+        return np.where(asked, rung, 0)
 
     def breaks(self, state: DealOrNoDealState, actions: Array) -> Array:
         action = actions if self.at_once else at(actions, self.turn(state))
