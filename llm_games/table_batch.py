@@ -41,35 +41,39 @@ def seeds_of(seed: Any, count: int) -> list[int | None]:
     return [None if table_seed is None else int(table_seed) for table_seed in seed]
 
 
+def seats_of(seeds: Array, players: int) -> PerPlayer:
+    """Return seeds for the policies in the seats of episodes, int64 ``(players, tables)``."""
+    drawn: PerPlayer = Noise(seeds).of("seat").of(np.arange(players)[:, None]).seed()
+    return drawn
+
+
 class Begun(NamedTuple):
-    """First states of episodes, their seeds, uint64 ``(tables,)``, and seats', int64 by player."""
+    """First states of episodes, and their seeds, uint64 ``(tables,)``."""
 
     seeds: Array
-    seats: PerPlayer
     state: Any
 
     def table(self, index: Array) -> Begun:
-        return Begun(self.seeds[index], self.seats.take(index, -1), self.state.table(index))
+        return Begun(self.seeds[index], self.state.table(index))
 
     def placed(self, indexes: Array, part: Begun) -> Begun:
         """Return a copy with the episodes of `part` at `indexes`, integers ``(k,)``."""
-        seeds, seats = self.seeds.copy(), self.seats.copy()
-        seeds[indexes], seats[:, indexes] = part.seeds, part.seats
-        return Begun(seeds, seats, self.state.placed(indexes, part.state))
+        seeds = self.seeds.copy()
+        seeds[indexes] = part.seeds
+        return Begun(seeds, self.state.placed(indexes, part.state))
 
 
 class Tables:
     """Tables that are played together, each as a `Table` by itself.
 
-    `seeds`, uint64, and `steps`, int64, are ``(tables,)``; `seats`, int64 ``(players, tables)``,
-    are seeds for the policies there. `sight` is all tables' state as all seats see it.
+    `seeds`, uint64, and `steps`, int64, are ``(tables,)``. `sight` is all tables' state as all
+    seats see it.
     """
 
     def __init__(self, game: Rulebook, count: int) -> None:
         check_integer("count", count, 1)
         self.game, self.count = game, count
         self.seeds, self.steps = np.zeros(count, np.uint64), np.zeros(count, np.int64)
-        self.seats = np.zeros((game.players, count), np.int64)
         self.state: Any = None
         self.sight: Sight | None = None
         self._first: list[int | None] = [None] * count  # the last seed that was given
@@ -107,27 +111,26 @@ class Tables:
             chosen = np.array([self._start(t, seeds[t]) for t in tables.tolist()], np.uint64)
             begun = self._begin(chosen, given)
         if not every:
-            begun = Begun(self.seeds, self.seats, self.state).placed(tables, begun)
-        self.seeds, self.seats, state = begun
+            begun = Begun(self.seeds, self.state).placed(tables, begun)
+        self.seeds, state = begun
         self._enter(state)
 
     def _begin(self, seeds: Array, fixed_chance: Mapping[str, Any] | None = None) -> Begun:
-        noise, seats = Noise(seeds), np.arange(self.game.players)[:, None]
-        state = self.game.begin(self.game.chance(noise, fixed_chance), seeds.shape)
-        return Begun(seeds, noise.of("seat").of(seats).seed(), state)
+        state = self.game.begin(self.game.chance(Noise(seeds), fixed_chance), seeds.shape)
+        return Begun(seeds, state)
 
     def coming(self, mask: PerTable) -> tuple[Begun, Array]:
         """Return a stock with the episodes that follow, and their indexes, int64 ``(tables,)``.
 
         Those of the tables in `mask` are used up by that.
         """
-        stock = self._stock
-        if stock is None or any_true(mask & (self._used - self._stocked >= self._depth)):
+        stock, place = self._stock, self._used - self._stocked
+        if stock is None or any_true(mask & (place >= self._depth)):
             if stock is None:
                 size = sum(array.nbytes for array in self.state.arrays().values())
                 self._depth = min(max(STOCK_BYTES // (size + 1), 1), STOCK)
             # Those that have used half of theirs get new ones as well, to share the calls.
-            due = np.flatnonzero(2 * (self._used - self._stocked) >= self._depth)
+            due = np.flatnonzero(2 * place >= self._depth)
             self._draw(due, self._depth)
             self._stocked[due] = self._used[due]
             order = np.arange(self._depth)[:, None]
@@ -135,9 +138,15 @@ class Tables:
             if stock is not None and len(due) < self.count:
                 part = stock.placed((order * self.count + due).ravel(), part)
             self._stock = stock = part
-        index = (self._used - self._stocked) * self.count + np.arange(self.count)
+            place[due] = 0
         self._used += mask
-        return stock, index
+        return stock, place * self.count + np.arange(self.count)
+
+    def seats(self, mask: PerTable) -> PerPlayer:
+        """Return seeds for the policies at the tables in `mask`, int64; 0 elsewhere."""
+        tables, seeds = np.flatnonzero(mask), np.zeros((self.game.players, self.count), np.int64)
+        seeds[:, tables] = seats_of(self.seeds[tables], self.game.players)
+        return seeds
 
     def hush(self, mute: Callable[[], PerPlayer], mask: PerTable | None = None) -> None:
         """Tell talk (if any) not to wait for the seats of `mute`, bool ``(players, tables)``.

@@ -25,7 +25,7 @@ from llm_games.errors import BadParameter
 from llm_games.files import cache_folder, write_whole
 from llm_games.noise import Noise, counted
 from llm_games.rulebook import Array, PerTable, Rulebook
-from llm_games.table_batch import Tables
+from llm_games.table_batch import Tables, seats_of
 from llm_games.tracing.graph import C, Code, Untraceable, changes, inputs, lifted, standing_in
 from llm_games.view import Sight
 from llm_games.wrappers.single_agent import LONGEST_WAIT
@@ -197,16 +197,15 @@ class TableLoop:
         fields, noise = self._fields, self._noise(env.seats)
         owners = [stock, tables.seeds, tables.steps, env._moved, *fields.values(), *noise.values()]
         if [*map(id, owners)] != [*map(id, self._owners)]:
-            keys = Noise(stock.seats.astype(np.uint64)).key
-            pairs = [(tables.seeds, stock.seeds), (tables.seats, stock.seats)]
+            pairs = [(tables.seeds, stock.seeds)]
             pairs += [(field, getattr(stock.state, name)) for name, field in fields.items()]
-            pairs += [*zip(noise.values(), (keys, None), strict=False), (tables.steps, None)]
-            pairs += [(array, None) for array in env.of_episodes]
-            pairs = [
-                (to, of if of is None else np.ascontiguousarray(of, to.dtype)) for to, of in pairs
-            ]
-            self._owners, self._pairs = owners, pairs  # which have to live
-            self._rows = np.array([row for pair in pairs for row in pointers(*pair)], np.int64)
+            if noise:
+                seats = seats_of(stock.seeds, env.game.players)
+                pairs += [(noise["keys"], Noise(seats.astype(np.uint64)).key)]
+            zeros = tables.steps, *env.of_episodes, *([noise["decided"]] if noise else [])
+            pairs = [(to, np.ascontiguousarray(of, to.dtype)) for to, of in pairs]
+            self._owners, self._pairs = owners, [*pairs, *((array, None) for array in zeros)]
+            self._rows = np.array([r for pair in self._pairs for r in pointers(*pair)], np.int64)
         given = (np.flatnonzero(mask), index, self._rows)
         sizes = map(ctypes.c_int64, map(len, given[::2]))
         self._start(*sizes, *(ctypes.c_void_p(array.ctypes.data) for array in given))
