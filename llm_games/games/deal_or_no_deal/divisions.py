@@ -80,6 +80,9 @@ class Scenarios:
         fits = (taken[:, None] <= taken[..., None]).all(axis=0)
         self.ladder = np.pad(fits.repeat(2, axis=0), ((1, 0), (0, 1)))
         self.ladder[2::2, -1] = True
+        # How many actions a row has, one of none as well, and which, one row after the other.
+        counts = self.ladder.sum(axis=1).clip(1)
+        self.choices = counts, np.argsort(~self.ladder, kind="stable").ravel()
         self._worth, self._seats = (rows @ taken).ravel(), row.reshape(-1, 2).T * BASE**kinds
 
     def rung(self, scenario: Array) -> Array:
@@ -144,7 +147,7 @@ class Takes(Question):
         return codes[int(noise.integers(len(codes)))]
 
     def samples(self, noise: Noise, limits: Any) -> Any:
-        return pick_legal(limits.mask, noise)
+        return pick_legal(limits, noise)
 
     def value_of(self, action: Any) -> Any:
         if action == self.accept:
@@ -174,7 +177,9 @@ class Takes(Question):
         return f"{{{kinds}}}" + ' or "accept"' * self.may
 
 
-def pick_legal(mask: Array, noise: Noise) -> Array:
-    """Draw an index where the mask ``(*batch, actions)`` is true, all equally likely."""
-    rank = noise.integers(np.maximum(mask.sum(axis=-1), 1))
-    return (mask.cumsum(axis=-1) <= rank[..., None]).sum(axis=-1)
+def pick_legal(view: Any, noise: Noise) -> Array:
+    """Draw an action that is legal for the seats of a view, all equally likely."""
+    game, state = view.core.game, view.core.sight.state
+    choices, rung = game.scenarios.choices, game.rungs(state)[view.rows]
+    rank = noise.integers(looked_up(choices[0], rung))
+    return looked_up(choices[1], rung * game.ladder.shape[1] + rank)
