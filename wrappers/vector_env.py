@@ -134,10 +134,10 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._action = np.zeros(n, np.int64 if self.game.core.unit == 1 else np.float64)
         self._plan = np.zeros((n, self.game.players), np.int64)
         self._readings: dict[int, dict[str, Any]] = {}  # of replies in words, by table
-        flags = self._moved, self._waits, self._acted, self._broke, self._planned
+        marks = self._moved, self._waits, self._acted, self._broke, self._planned
         ends = self._finished, self._done, self._looked
         numbers = self._reward, self._payoff, self._lost, self._action, self._moves, self._steps
-        self.of_episodes = [*flags, *ends, *numbers]  # 0 when one begins
+        self.of_episodes: list[Array] = [*marks, *ends, *numbers]  # 0 when one begins
 
     # -- Gymnasium's -------------------------------------------------------------------------------
 

@@ -91,7 +91,7 @@ class TableLoop:
         plain = type(env.game).mask is Rulebook.mask
         self.laddered = env.game.masked and env.game.laddered and plain
         self.state, _ = env.game.settle(state, env.game.fallback(state))
-        self._fields, self._decided = dict[str, Any](), None
+        self._fields, self._drawn = dict[str, Any](), dict[str, Array]()
         self._state, self._owners = None, list[Any]()
         library = built(self._traced(env, rules))
         self._play, self._start = library.play, library.start
@@ -166,16 +166,13 @@ class TableLoop:
 
     def _noise(self, seats: Any) -> dict[str, Array]:
         """Return what all seats draw from; from now on the memories share the arrays."""
-        if not self.draws:
-            return {}
-        memories = seats.memories
-        if any(memory.decided is not self._decided for memory in memories):
+        memories, noise = seats.memories, self._drawn
+        if self.draws and any(m.decided is not noise.get("decided") for m in memories):
             for name in ("keys", "decided"):
                 own = (getattr(m, name) * (seats.sits == k) for k, m in enumerate(memories))
-                setattr(self, f"_{name}", np.ascontiguousarray(sum(own)))
-            shared = {"keys": self._keys, "decided": self._decided}
-            seats.memories = [memory._replace(**shared) for memory in memories]
-        return {"keys": self._keys, "decided": self._decided}
+                noise[name] = np.ascontiguousarray(sum(own))
+            seats.memories = [memory._replace(**noise) for memory in memories]
+        return noise
 
     def _own(self, tables: Tables) -> None:
         """Let arrays that nobody else has, and that loops change in place, be the tables' state."""

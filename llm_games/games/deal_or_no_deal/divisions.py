@@ -85,14 +85,6 @@ class Scenarios:
         self.choices = counts, np.argsort(~self.ladder, kind="stable").ravel()
         self._worth, self._seats = (rows @ taken).ravel(), row.reshape(-1, 2).T * BASE**kinds
 
-    def rung(self, scenario: Array) -> Array:
-        """Return the row of `ladder` where there is no offer; that with one follows."""
-        return looked_up(self.everything, scenario) * 2 + 1
-
-    def had(self, scenario: Array, codes: Array) -> Array:
-        """Tell whether divisions can be had."""
-        return looked_up(self.ladder.ravel(), self.rung(scenario) * self.ladder.shape[1] + codes)
-
     def worth(self, scenario: Array, codes: Array) -> Array:
         """Return what divisions are worth to the seat that gets them, ``(players, ...)``."""
         return looked_up(self._worth, looked_up(self._seats, scenario, 1) + codes)
@@ -138,12 +130,9 @@ class Takes(Question):
                 raise BadReply("range", f"{number} of {name} is not {self.wanted()}", *action)
         return int(code_of([*taken.values()]))
 
-    def _codes(self) -> list[int]:
-        each = product(*(range(count + 1) for count in self.counts.values()))
-        return [*(int(code_of(taken)) for taken in each), *[self.accept] * self.may]
-
     def sample(self, noise: Noise) -> int:
-        codes = self._codes()
+        each = product(*(range(count + 1) for count in self.counts.values()))
+        codes = [*(int(code_of(taken)) for taken in each), *[self.accept] * self.may]
         return codes[int(noise.integers(len(codes)))]
 
     def samples(self, noise: Noise, limits: Any) -> Any:
