@@ -181,6 +181,7 @@ class TableLoop:
                 if (field := getattr(tables.state, name)) is not self._fields.get(name):
                     self._fields[name] = own = padded(field)
                     self._places[name] = own.ctypes.data
+                    self._owners = []  # what `start` knows of it does not hold any more
 
     def _changed(self, tables: Tables) -> None:
         """Let the tables go on with what was changed: in a new state, by which rules know it."""
@@ -192,7 +193,7 @@ class TableLoop:
         tables, (stock, index) = env.tables, env.tables.coming(mask)
         self._own(tables)
         fields, noise = self._fields, self._noise(env.seats)
-        owners = [stock, tables.seeds, tables.steps, env._moved, *fields.values(), *noise.values()]
+        owners = [stock, tables.seeds, tables.steps, env._moved, *noise.values()]
         if [*map(id, owners)] != [*map(id, self._owners)]:
             pairs = [(tables.seeds, stock.seeds)]
             pairs += [(field, getattr(stock.state, name)) for name, field in fields.items()]
@@ -203,9 +204,10 @@ class TableLoop:
             pairs = [(to, np.ascontiguousarray(of, to.dtype)) for to, of in pairs]
             self._owners, self._pairs = owners, [*pairs, *((array, None) for array in zeros)]
             self._rows = np.array([r for pair in self._pairs for r in pointers(*pair)], np.int64)
-        given = (np.flatnonzero(mask), index, self._rows)
-        sizes = map(ctypes.c_int64, map(len, given[::2]))
-        self._start(*sizes, *(ctypes.c_void_p(array.ctypes.data) for array in given))
+        due = np.flatnonzero(mask)
+        places = due.ctypes.data, index.ctypes.data, self._rows.ctypes.data
+        sizes = map(ctypes.c_int64, (len(due), len(self._rows)))
+        self._start(*sizes, *map(ctypes.c_void_p, places))
         self._changed(tables)
 
     def play_on(self, env: Any, mask: PerTable) -> None:
