@@ -42,6 +42,13 @@ def pure_minimax(payoffs: Array) -> list[int | float]:
     return [value.item() for value in held]
 
 
+def undominated(payoffs: Array) -> Array:
+    """Return the columns, ``(players, n)``, that no other one improves on for some at no cost."""
+    rows = payoffs.T
+    better = [((rows >= row).all(axis=1) & (rows > row).any(axis=1)).any() for row in rows]
+    return ~np.array(better, np.bool_)
+
+
 def regrets(payoffs: Array, actions: Array) -> Array:
     """Return what each seat could have gained by another action, in hindsight, as `actions`.
 

@@ -17,7 +17,7 @@ from gymnasium import spaces
 from gymnasium.error import CustomSpaceError
 from gymnasium.vector.utils import create_shared_memory
 
-from llm_games.arrays import Array, any_true, array_of, tall
+from llm_games.arrays import Array, all_true, any_true, array_of, tall
 from llm_games.errors import BadParameter, IllegalAction
 from llm_games.facts import check_choice
 from llm_games.questions import MISSING, Action, Shares
@@ -127,9 +127,10 @@ class Codec(ABC):
         return np.ones(self.space.n, np.bool_) if legal is None else legal
 
     def masks(self, view: View) -> Array:
-        legal, asked = view.mask if self.masked else None, view.asked[..., None]
-        masks = asked & (np.ones(self.space.n, np.bool_) if legal is None else legal)
-        masks[..., 0] |= ~view.asked
+        asked, legal = view.asked, view.mask if self.masked else None
+        masks = np.ones((*asked.shape, self.space.n), np.bool_) if legal is None else legal.copy()
+        if not all_true(asked):
+            masks[~asked] = np.arange(self.space.n) == 0
         return masks
 
     def shown(self, numbers: Array) -> Array:

@@ -28,6 +28,7 @@ from llm_games.arrays import (
     all_true,
     any_true,
     array_of,
+    looked_up,
     of_seats,
     sliced,
     tall,
@@ -92,12 +93,6 @@ class State:
         triples = ((k, v, getattr(other, k)) for k, v in self.arrays().items())
         # Fields that both share, such as what was drawn before play, are not copied.
         return other.replace(**{k: np.where(mask, new, v) for k, v, new in triples if new is not v})
-
-    def take_over(self, other: Self, mask: PerTable) -> Self:
-        """Put the other's tables in `mask`, bool ``(tables,)``, into these very arrays."""
-        for name, array in self.arrays().items():
-            np.copyto(array, getattr(other, name), where=mask)
-        return self.replace()
 
     def placed(self, indexes: Array, part: Self, original: Self | None = None) -> Self:
         """Put the tables of `part` at `indexes`, integers ``(k,)``, but fields of `original`."""
@@ -664,7 +659,7 @@ class Rulebook(ABC):
     def mask(self, state: Any, seats: Any = None) -> Array:
         """Return the legal actions of asked `seats`, bool ``(players, *batch, actions)``."""
         if self.laddered:
-            return np.asarray(self.ladder.take(self.rungs(state, seats), axis=0))
+            return looked_up(self.ladder, self.rungs(state, seats))
         first, last = self.bounds()
         (low, high), asked = self.amounts(state), self.asked(state)
         if seats is not None:
@@ -680,13 +675,13 @@ class Rulebook(ABC):
 
     @cached_property
     def laddered(self) -> bool:
-        """All actions from the lowest to a seat's highest are legal, and they are few."""
+        """What is legal is a row of `ladder`: here all actions, if few, to a seat's highest."""
         (first, last), kind = self.bounds(), type(self)
         plain = kind.legal is Rulebook.legal and kind.amounts is Rulebook.amounts
         return plain and self.decline is None and last - first < FEW_ACTIONS
 
     def rungs(self, state: Any, seats: Any = None) -> Array:
-        """Return how many actions are legal where it is `laddered`, 0 for seats not asked."""
+        """Return each seat's row of the `ladder`; the first, of none, if it is not asked."""
         high, asked = self.highest_legal(state), self.asked(state)
         if seats is not None:
             high, asked = of_seats(high, seats), of_seats(asked, seats)

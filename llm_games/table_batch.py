@@ -17,6 +17,8 @@ from llm_games.table import following
 from llm_games.view import Sight, Who
 
 AHEAD = 128  # seeds of episodes to come that are drawn at once
+STOCK = 8  # episodes to come that are made at once, for each table
+STOCK_BYTES = 2**20  # or fewer, of larger states
 
 
 def nearly_all(count: int, tables: int) -> bool:
@@ -39,52 +41,49 @@ def seeds_of(seed: Any, count: int) -> list[int | None]:
     return [None if table_seed is None else int(table_seed) for table_seed in seed]
 
 
+def seats_of(seeds: Array, players: int) -> PerPlayer:
+    """Return seeds for the policies in the seats of episodes, int64 ``(players, tables)``."""
+    drawn: PerPlayer = Noise(seeds).of("seat").of(np.arange(players)[:, None]).seed()
+    return drawn
+
+
 class Begun(NamedTuple):
-    """First states of episodes, their seeds, uint64 ``(tables,)``, and seats', int64 by player."""
+    """First states of episodes, and their seeds, uint64 ``(tables,)``."""
 
     seeds: Array
-    seats: PerPlayer
     state: Any
 
     def table(self, index: Array) -> Begun:
-        return Begun(self.seeds[index], self.seats[:, index], self.state.table(index))
+        return Begun(self.seeds[index], self.state.table(index))
 
     def placed(self, indexes: Array, part: Begun) -> Begun:
         """Return a copy with the episodes of `part` at `indexes`, integers ``(k,)``."""
-        seeds, seats = self.seeds.copy(), self.seats.copy()
-        seeds[indexes], seats[:, indexes] = part.seeds, part.seats
-        return Begun(seeds, seats, self.state.placed(indexes, part.state))
-
-    def take_over(self, other: Begun, mask: PerTable) -> Begun:
-        """Return the same of the other's episodes at tables in `mask`; the state is changed."""
-        seeds, seats = (
-            np.where(mask, other.seeds, self.seeds),
-            np.where(mask, other.seats, self.seats),
-        )
-        return Begun(seeds, seats, self.state.take_over(other.state, mask))
+        seeds = self.seeds.copy()
+        seeds[indexes] = part.seeds
+        return Begun(seeds, self.state.placed(indexes, part.state))
 
 
 class Tables:
     """Tables that are played together, each as a `Table` by itself.
 
-    `seeds`, uint64, and `steps`, int64, are ``(tables,)``; `seats`, int64 ``(players, tables)``,
-    are seeds for the policies there. `sight` is all tables' state as all seats see it.
+    `seeds`, uint64, and `steps`, int64, are ``(tables,)``. `sight` is all tables' state as all
+    seats see it.
     """
 
     def __init__(self, game: Rulebook, count: int) -> None:
         check_integer("count", count, 1)
         self.game, self.count = game, count
         self.seeds, self.steps = np.zeros(count, np.uint64), np.zeros(count, np.int64)
-        self.seats = np.zeros((game.players, count), np.int64)
         self.state: Any = None
-        self._own = False  # nobody else has the state's arrays
         self.sight: Sight | None = None
         self._first: list[int | None] = [None] * count  # the last seed that was given
         self._is_seeded = np.zeros(count, np.bool_)  # tables that have one
         self._streams: list[np.random.Generator | None] = [None] * count  # of later seeds
         self._ahead = np.zeros((count, AHEAD), np.int64)
         self._used = np.full(count, AHEAD)
-        self._coming: Begun | None = None  # episodes that follow, worked out for all at once
+        self._stock: Begun | None = None  # episodes that follow, each table's first, second, ...
+        self._stocked = np.full(count, -AHEAD)  # how many seeds were used when they were made
+        self._depth = 1
 
     def reset(
         self,
@@ -101,44 +100,53 @@ class Tables:
         if self.state is None and not every:
             raise NotReady(f"{self.game.name} was never reset: reset all tables first")
         tables = np.arange(self.count) if mask is None else np.flatnonzero(mask)
-        if seeds is None:
-            chosen = self._next(tables)
+        self.steps = self.steps.copy()
+        self.steps[tables] = 0
+        if seeds is None and given is None and self.state is not None:
+            stock, index = self.coming(np.ones(self.count, np.bool_) if mask is None else mask)
+            begun = stock.table(index[tables])
+        elif seeds is None:
+            begun = self._begin(self._next(tables), given)
         else:
             chosen = np.array([self._start(t, seeds[t]) for t in tables.tolist()], np.uint64)
-        self.steps, own = self.steps.copy(), self._own
-        self.steps[tables] = 0
-        if every or seeds is not None or given is not None:
             begun = self._begin(chosen, given)
-            if not every:
-                begun = Begun(self.seeds, self.seats, self.state).placed(tables, begun)
-        else:
-            begun, coming = Begun(self.seeds, self.seats, self.state), self._follow(tables, chosen)
-            if own and mask is not None:
-                begun = begun.take_over(coming, mask)
-            else:
-                begun = begun.placed(tables, coming.table(tables))
-        self.seeds, self.seats, state = begun
+        if not every:
+            begun = Begun(self.seeds, self.state).placed(tables, begun)
+        self.seeds, state = begun
         self._enter(state)
-        self._own = own and not every
 
     def _begin(self, seeds: Array, fixed_chance: Mapping[str, Any] | None = None) -> Begun:
-        noise, seats = Noise(seeds), np.arange(self.game.players)[:, None]
-        state = self.game.begin(self.game.chance(noise, fixed_chance), seeds.shape)
-        return Begun(seeds, noise.of("seat").of(seats).seed(), state)
+        state = self.game.begin(self.game.chance(Noise(seeds), fixed_chance), seeds.shape)
+        return Begun(seeds, state)
 
-    def _follow(self, tables: Array, seeds: Array) -> Begun:
-        """Return episodes that follow, at these tables those of the seeds; all are drawn ahead."""
-        coming = self._coming
-        if coming is None or any_true(coming.seeds[tables] != seeds):
-            due = self._ahead_of(np.arange(self.count))
-            due[tables] = seeds
-            if coming is None:
-                coming = self._begin(due)
-            else:
-                stale = np.flatnonzero(coming.seeds != due)
-                coming = coming.placed(stale, self._begin(due[stale]))
-            self._coming = coming
-        return coming
+    def coming(self, mask: PerTable) -> tuple[Begun, Array]:
+        """Return a stock with the episodes that follow, and their indexes, int64 ``(tables,)``.
+
+        Those of the tables in `mask` are used up by that.
+        """
+        stock, place = self._stock, self._used - self._stocked
+        if stock is None or any_true(mask & (place >= self._depth)):
+            if stock is None:
+                size = sum(array.nbytes for array in self.state.arrays().values())
+                self._depth = min(max(STOCK_BYTES // (size + 1), 1), STOCK)
+            # Those that have used half of theirs get new ones as well, to share the calls.
+            due = np.flatnonzero(2 * place >= self._depth)
+            self._draw(due, self._depth)
+            self._stocked[due] = self._used[due]
+            order = np.arange(self._depth)[:, None]
+            part = self._begin(self._ahead[due, self._used[due] + order].astype(np.uint64).ravel())
+            if stock is not None and len(due) < self.count:
+                part = stock.placed((order * self.count + due).ravel(), part)
+            self._stock = stock = part
+            place[due] = 0
+        self._used += mask
+        return stock, place * self.count + np.arange(self.count)
+
+    def seats(self, mask: PerTable) -> PerPlayer:
+        """Return seeds for the policies at the tables in `mask`, int64; 0 elsewhere."""
+        tables, seeds = np.flatnonzero(mask), np.zeros((self.game.players, self.count), np.int64)
+        seeds[:, tables] = seats_of(self.seeds[tables], self.game.players)
+        return seeds
 
     def hush(self, mute: Callable[[], PerPlayer], mask: PerTable | None = None) -> None:
         """Tell talk (if any) not to wait for the seats of `mute`, bool ``(players, tables)``.
@@ -159,38 +167,39 @@ class Tables:
             return int(self._next(np.array([table]))[0])
         check_integer("seed", seed, 0, FULL)
         self._first[table], self._is_seeded[table] = int(seed), True
-        self._streams[table], self._used[table] = None, AHEAD
+        self._streams[table], self._used[table], self._stocked[table] = None, AHEAD, -AHEAD
         return int(seed)
 
-    def _ahead_of(self, tables: Array) -> Array:
-        """Return the next seeds at tables that were given one, equal to those of `Table.reset`."""
-        for table in tables[self._used[tables] == AHEAD].tolist():
-            first = self._first[table]
-            if first is None:
-                continue
-            stream = self._streams[table] or following(first)
-            self._streams[table], self._used[table] = stream, 0
-            self._ahead[table] = stream.integers(2**63, size=AHEAD)
-        return self._ahead[tables, self._used[tables] % AHEAD].astype(np.uint64)
+    def _draw(self, tables: Array, count: int) -> None:
+        """Draw so many seeds ahead at tables that were given one, equal to those of `Table`."""
+        for table in tables[self._used[tables] > AHEAD - count].tolist():
+            stream, used = self._streams[table], self._used[table]
+            if stream is None:
+                self._streams[table] = stream = following(self._first[table])
+            row = self._ahead[table]
+            row[: AHEAD - used] = row[used:]
+            row[AHEAD - used :] = stream.bit_generator.random_raw(used) >> 1  # below 2**63, fast
+            self._stocked[table] -= used
+            self._used[table] = 0
 
     def _next(self, tables: Array) -> Array:
-        seeds = self._ahead_of(tables)
-        used = self._used[tables]
-        self._used[tables] = np.minimum(used + 1, AHEAD)
-        for index in np.flatnonzero(used == AHEAD).tolist():  # tables without any given seed
+        seeded = tables[self._is_seeded[tables]]
+        self._draw(seeded, 1)
+        seeds = self._ahead[tables, self._used[tables] % AHEAD].astype(np.uint64)
+        self._used[seeded] += 1
+        for index in np.flatnonzero(~self._is_seeded[tables]).tolist():
             seeds[index] = self._start(int(tables[index]), secrets.randbelow(2**63))
         return seeds
 
     def _enter(self, state: Any) -> None:
-        self.state, self._own = state, False
+        self.state = state
         who = Who(self.game.name, self.seeds, self.steps, seed=self.seeds)
         self.sight = Sight(self.game, state, who)
 
-    def go_on(self, state: Any, steps: Array, own: bool) -> None:
-        """Enter a state, its `own` if nobody else has it, after so many steps of each table."""
+    def go_on(self, state: Any, steps: Array) -> None:
+        """Enter a state, after so many steps of each table."""
         self.steps = steps
         self._enter(state)
-        self._own = own
 
     def ready(self) -> Sight:
         """Return the sight of all seats; NotReady before the first reset."""

@@ -145,6 +145,21 @@ def test_a_loop_is_equal_in_other_settings(settings):
 
 
 @NEEDS_COMPILER
+def test_resets_between_steps_are_those_of_numpy():
+    envs = [made("bargaining", "random", loop=loop)[0] for loop in (True, False)]
+    envs[0].action_space.seed(2)
+    for step in range(150):
+        actions, mask = envs[0].action_space.sample(), np.arange(8) % 3 != step % 3
+        seeds, mask = [*range(step, step + 8)] if step % 2 else None, mask | (step % 49 == 3)
+        if step % 7 == 3:
+            results = [env.reset(seed=seeds, options={"reset_mask": mask}) for env in envs]
+        else:
+            results = [env.step(actions) for env in envs]
+        assert [*map(bits, results[0])] == [*map(bits, results[1])], step
+        assert bits(envs[0].tables.seeds) == bits(envs[1].tables.seeds)
+
+
+@NEEDS_COMPILER
 def test_a_copy_makes_its_own_loop():
     env, _ = made("public_goods", "rational", loop=True)
     twin = copy.deepcopy(env)

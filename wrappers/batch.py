@@ -49,7 +49,7 @@ class BatchSeats:
 
     def start(self, mask: PerTable) -> None:
         """Begin episodes of these tables, bool; who sits there again recalls notes."""
-        game, seeds = self.tables.game, self.tables.seats
+        game, seeds = self.tables.game, self.tables.seats(mask)
         mute = [mine for k, mine in enumerate(self._held) if not self.policies[k].speaks]
         if mute:
             self.tables.hush(lambda: np.logical_or.reduce(mute), mask)
@@ -134,7 +134,7 @@ class BatchSeats:
             next_state, moved = game.march(self.tables.state, due, mine, *way)
             if any_true(moved):
                 self.memories[k] = memory._replace(decided=memory.decided + moved)
-                self.tables.go_on(next_state, self.tables.steps + moved.sum(axis=0), own=False)
+                self.tables.go_on(next_state, self.tables.steps + moved.sum(axis=0))
                 return True
         return False
 

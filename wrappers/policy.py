@@ -306,15 +306,13 @@ def _asked_alike(sight: Sight, mask: Array) -> Iterator[tuple[int, Array]]:
 
 
 class DrawMemories(NamedTuple):
-    """Memory of random players in a batch: seeds, and decision counts, ``(players, tables)``."""
+    """Memory of random players in a batch: the keys of seats' noise, uint64, and decision counts.
 
-    seeds: Array
+    Both are ``(players, tables)``.
+    """
+
+    keys: Array
     decided: Array
-
-    @property
-    def keys(self) -> Array:
-        """The keys of seats' noise, uint64."""
-        return Noise(self.seeds.astype(np.uint64)).key
 
 
 class RandomPolicy(Policy):
@@ -344,17 +342,18 @@ class RandomPolicy(Policy):
 
     def start_batch(self, game: Rulebook, mask: Array, seeds: Array, memory: Any = None) -> Any:
         """Return `DrawMemories`; the seats that begin have not decided yet."""
-        earlier_seeds, counts = memory or (seeds, np.zeros(seeds.shape, np.int64))
-        return DrawMemories(np.where(mask, seeds, earlier_seeds), np.where(mask, 0, counts))
+        keys = Noise(seeds.astype(np.uint64)).key
+        earlier_keys, counts = memory or (keys, np.zeros(seeds.shape, np.int64))
+        return DrawMemories(np.where(mask, keys, earlier_keys), np.where(mask, 0, counts))
 
     async def decide_batch(self, sight: Sight, mask: Array, memory: Any) -> tuple[Decided, Any]:
         """Draw what `act` does, at all tables of a seat at once where the question says how."""
-        (seeds, counts), actions = memory, np.zeros(mask.shape, np.int64)
+        (keys, counts), actions = memory, np.zeros(mask.shape, np.int64)
         alone = np.zeros(mask.shape, bool)
         for seat, seat_tables in _asked_alike(sight, mask):
             question = sight.table(int(seat_tables[0])).view(seat).question
             assert question is not None, "only a seat that is asked can answer"
-            noise = Noise(seeds[seat, seat_tables].astype(np.uint64)).of(counts[seat, seat_tables])
+            noise = Noise.keyed(keys[seat, seat_tables]).of(counts[seat, seat_tables])
             drawn = question.samples(noise, sight.table(seat_tables).view(seat))
             if drawn is None:
                 alone[seat, seat_tables] = True
@@ -362,7 +361,7 @@ class RandomPolicy(Policy):
                 actions[seat, seat_tables] = drawn
         views = views_of(sight, alone)
         moves = {
-            cell: self.act(view, (int(seeds[cell]), int(counts[cell])))[0].action
+            cell: view.question.sample(Noise.keyed(keys[cell]).of(int(counts[cell])))  # type: ignore[union-attr]
             for cell, view in views.items()
         }
-        return Decided(actions + assembled(mask, views, moves)), DrawMemories(seeds, counts + mask)
+        return Decided(actions + assembled(mask, views, moves)), DrawMemories(keys, counts + mask)

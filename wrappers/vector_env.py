@@ -134,6 +134,10 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._action = np.zeros(n, np.int64 if self.game.core.unit == 1 else np.float64)
         self._plan = np.zeros((n, self.game.players), np.int64)
         self._readings: dict[int, dict[str, Any]] = {}  # of replies in words, by table
+        marks = self._moved, self._waits, self._acted, self._broke, self._planned
+        ends = self._finished, self._done, self._looked
+        numbers = self._reward, self._payoff, self._lost, self._action, self._moves, self._steps
+        self.of_episodes: list[Array] = [*marks, *ends, *numbers]  # 0 when one begins
 
     # -- Gymnasium's -------------------------------------------------------------------------------
 
@@ -213,18 +217,17 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     def _begin(self, mask: PerTable, seeds: Any = None, fixed_chance: Any = None) -> None:
         if not any_true(mask):
             return
+        if seeds is None and isinstance(self._loop, TableLoop):
+            self._fresh |= mask
+            return self._loop.start(self, mask)
         follows = self.tables.follows(seeds)
         self.tables.reset(seeds, mask, fixed_chance)
         if isinstance(self.seating.seat, str) or not self._ready:  # else all stay where they sit
             self._sit(mask, follows)
         if not self.codec.speaks:
             self.tables.hush(self._learner_mask, mask)
-        flags = self._moved, self._waits, self._acted, self._broke, self._planned
-        ends = self._finished, self._done, self._looked
-        numbers = self._reward, self._payoff, self._lost, self._action, self._moves
-        for values in (*flags, *ends, *numbers):
+        for values in self.of_episodes:
             np.copyto(values, False, where=mask)
-        self._steps[mask] = 0
         self._readings = {t: reading for t, reading in self._readings.items() if not mask[t]}
         self.seats.outcomes = {t: tally for t, tally in self.seats.outcomes.items() if not mask[t]}
         self._fresh |= mask

@@ -12,7 +12,7 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +25,7 @@ from llm_games.errors import BadParameter
 from llm_games.files import cache_folder, write_whole
 from llm_games.noise import Noise, counted
 from llm_games.rulebook import Array, PerTable, Rulebook
+from llm_games.table_batch import Tables, seats_of
 from llm_games.tracing.graph import C, Code, Untraceable, changes, inputs, lifted, standing_in
 from llm_games.view import Sight
 from llm_games.wrappers.single_agent import LONGEST_WAIT
@@ -50,6 +51,13 @@ static inline int64_t ask(int64_t *slots, int64_t t, int64_t n, int64_t *row, in
   if (!row[0]) return 0;
   if (slot[0] == 2 && !memcmp(slot + 1, row + 1, 8 * n - 8)) return slot[n];
   return memcpy(slot, row, 8 * n), *asks = 1, 0;
+}
+#define PUT(T) for (int64_t k = 0; k < n; k++) \\
+  ((T *)row[0])[tables[k]] = row[1] ? ((T *)row[1])[index[tables[k]]] : 0;
+void start(int64_t n, int64_t rows, int64_t *tables, int64_t *index, int64_t *row) {
+  for (; rows--; row += 3) {
+    if (row[2] == 8) { PUT(int64_t) } else if (row[2] == 4) { PUT(int32_t) } else { PUT(int8_t) }
+  }
 }
 int play(int64_t N, int64_t M, int64_t last, void **given) {"""
 PAD = 8  # entries between rows
@@ -83,7 +91,10 @@ class TableLoop:
         plain = type(env.game).mask is Rulebook.mask
         self.laddered = env.game.masked and env.game.laddered and plain
         self.state, _ = env.game.settle(state, env.game.fallback(state))
-        self._fields, self._play = dict[str, Any](), built(self._traced(env, rules)).play
+        self._fields, self._drawn = dict[str, Any](), dict[str, Array]()
+        self._state, self._owners = None, list[Any]()
+        library = built(self._traced(env, rules))
+        self._play, self._start = library.play, library.start
         self._places = {name: table.ctypes.data for name, table in self.tables.items()}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -144,25 +155,65 @@ class TableLoop:
 
     def _parts(self, env: Any, mask: PerTable) -> dict[str, Array]:
         """Return what a step reads and writes, ``(tables,)`` but for the last three."""
-        n, seats = env.num_envs, env.seats
-        parts = {"due": mask, "moves": env._moves[self.seat], "steps": env.tables.steps.copy()}
+        n = env.num_envs
+        parts = {"due": mask, "moves": env._moves[self.seat], "steps": env.tables.steps}
         for name in ("moved", "reward", "payoff", "finished", "broke"):
             parts[name] = getattr(env, f"_{name}")
         parts |= {"acted": np.zeros(n, np.bool_), "action": np.zeros(n, np.int64)}
         parts |= {"asked": np.empty(n, np.bool_), "rungs": np.empty(n, np.int64)}
         parts["seen"] = np.empty((n, len(env.game.column_index)), np.float32)
-        for name in ("keys", "decided") if self.draws else ():
-            own = (getattr(m, name) * (seats.sits == k) for k, m in enumerate(seats.memories))
-            parts[name] = np.ascontiguousarray(sum(own))
-        return parts
+        return parts | self._noise(env.seats)
+
+    def _noise(self, seats: Any) -> dict[str, Array]:
+        """Return what all seats draw from; from now on the memories share the arrays."""
+        memories, noise = seats.memories, self._drawn
+        if self.draws and any(m.decided is not noise.get("decided") for m in memories):
+            for name in ("keys", "decided"):
+                own = (getattr(m, name) * (seats.sits == k) for k, m in enumerate(memories))
+                noise[name] = np.ascontiguousarray(sum(own))
+            seats.memories = [memory._replace(**noise) for memory in memories]
+        return noise
+
+    def _own(self, tables: Tables) -> None:
+        """Let arrays that nobody else has, and that loops change in place, be the tables' state."""
+        if tables.state is not self._state:
+            for name in vars(self.state):
+                if (field := getattr(tables.state, name)) is not self._fields.get(name):
+                    self._fields[name] = own = padded(field)
+                    self._places[name] = own.ctypes.data
+                    self._owners = []  # what `start` knows of it does not hold any more
+
+    def _changed(self, tables: Tables) -> None:
+        """Let the tables go on with what was changed: in a new state, by which rules know it."""
+        self._state = tables.state.replace(**self._fields)
+        tables.go_on(self._state, tables.steps)
+
+    def start(self, env: Any, mask: PerTable) -> None:
+        """Start the episodes that follow at these tables."""
+        tables, (stock, index) = env.tables, env.tables.coming(mask)
+        self._own(tables)
+        fields, noise = self._fields, self._noise(env.seats)
+        owners = [stock, tables.seeds, tables.steps, env._moved, *noise.values()]
+        if [*map(id, owners)] != [*map(id, self._owners)]:
+            pairs = [(tables.seeds, stock.seeds)]
+            pairs += [(field, getattr(stock.state, name)) for name, field in fields.items()]
+            if noise:
+                seats = seats_of(stock.seeds, env.game.players)
+                pairs += [(noise["keys"], Noise(seats.astype(np.uint64)).key)]
+            zeros = tables.steps, *env.of_episodes, *([noise["decided"]] if noise else [])
+            pairs = [(to, np.ascontiguousarray(of, to.dtype)) for to, of in pairs]
+            self._owners, self._pairs = owners, [*pairs, *((array, None) for array in zeros)]
+            self._rows = np.array([r for pair in self._pairs for r in pointers(*pair)], np.int64)
+        due = np.flatnonzero(mask)
+        places = due.ctypes.data, index.ctypes.data, self._rows.ctypes.data
+        sizes = map(ctypes.c_int64, (len(due), len(self._rows)))
+        self._start(*sizes, *map(ctypes.c_void_p, places))
+        self._changed(tables)
 
     def play_on(self, env: Any, mask: PerTable) -> None:
         """Play until learners are asked or done at these tables."""
-        n, parts, state = env.num_envs, self._parts(env, mask), env.tables.state
-        for name in vars(self.state):
-            if (field := getattr(state, name)) is not self._fields.get(name):
-                self._fields[name] = own = padded(field)
-                self._places[name] = own.ctypes.data
+        self._own(env.tables)
+        n, parts = env.num_envs, self._parts(env, mask)
         places = *(part.ctypes.data for part in parts.values()), *self._places.values()
         given = (ctypes.c_void_p * len(places))(*places)
         last = env.game.begun + (env.max_cycles or 2**62)
@@ -175,14 +226,20 @@ class TableLoop:
             raise BadParameter(f"{env.game.name}: nobody ends the game; set max_cycles")
         env._acted |= (acted := parts["acted"])
         env._action[acted] = env.game.in_units(parts["action"])[acted]
-        if self.draws:
-            env.seats.memories = [m._replace(decided=parts["decided"]) for m in env.seats.memories]
-        env.tables.go_on(state.replace(**self._fields), parts["steps"], own=True)
+        self._changed(env.tables)
         vars(env._view())["asked"] = parts["asked"]
         if self.laddered:
             vars(env._view())["mask"] = env.game.ladder.take(parts["rungs"], axis=0)
         if env.obs_mode != "text":
             vars(env._view())["numbers"] = parts["seen"]
+
+
+def pointers(array: Array, source: Array | None) -> Iterator[tuple[int, int, int]]:
+    """Yield where each row of an array is, where its source, or 0, and the size of an entry."""
+    for k in range(array.size // array.shape[-1]):
+        step = array.strides[-2] if k else 0
+        place = 0 if source is None else source.ctypes.data + k * source.shape[-1] * source.itemsize
+        yield array.ctypes.data + k * step, place, array.itemsize
 
 
 def padded(field: Array) -> Array:

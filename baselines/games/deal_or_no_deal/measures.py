@@ -7,6 +7,7 @@ import numpy as np
 
 from llm_games.arrays import Array
 from llm_games.baselines.games.deal_or_no_deal.theory import Divisions, divisions_of, rows_of
+from llm_games.baselines.payoff_tables import undominated
 from llm_games.baselines.play_measures import PlayMeasure
 from llm_games.baselines.regret import Steps
 from llm_games.games.deal_or_no_deal.divisions import WORTH
@@ -35,8 +36,12 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
     def efficient(steps: Steps, seats: Sequence[int]) -> Array:
         late = max(0, int(steps["move"].max()) - 2)
         worth = float(game.discount**late)
-        on = lambda d: np.isclose(d[0].scores[:, d[0].frontier].T, d[1] / worth).all(axis=1).any()  # noqa: E731
-        return deals(on)(steps, seats)
+
+        def on_frontier(deal: Deal) -> Any:
+            frontier = deal[0].scores.T[undominated(deal[0].scores)]
+            return np.isclose(frontier, deal[1] / worth).all(axis=1).any()
+
+        return deals(on_frontier)(steps, seats)
 
     best = lambda deal: deal[0].scores.sum(axis=0).max()  # noqa: E731
     joint = lambda deal: deal[1].sum()  # noqa: E731

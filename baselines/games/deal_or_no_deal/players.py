@@ -15,9 +15,9 @@ from llm_games.rulebook import Array, Rulebook
 from llm_games.tracing.graph import Untraceable
 from llm_games.view import View
 
-Row = tuple[int, ...]
+Rows = theory.Scenario
 Chosen = tuple[int, float]  # a division to ask for, and the least worth that is accepted
-Choose = Callable[..., Chosen]  # of a game, seat, scenario, what moves came before, parameters
+Choose = Callable[..., Chosen]  # of a game, seat, scenario, number of moves before, parameters
 MOST_TRACED = 100_000  # choices that are all worked out for a loop of C
 
 
@@ -48,7 +48,8 @@ def rule_of(choose: Choose, *parameters: int, count: int = 1, each: int = 2) -> 
             raise Untraceable(f"there are {len(codes)} choices")
         due = np.arange(len(codes)) if traced else place[codes[place] == 0]
         for index in set(due.ravel().tolist()):
-            code, least[index] = choose(game, seat, index % size, index // size, *parameters)
+            rows = theory.rows_of(game, index % size)
+            code, least[index] = choose(game, seat, rows, index // size, *parameters)
             codes[index] = code + 1
         rest = columns(view, "count") - columns(view, "other")
         worth = (columns(view, "value") * rest).sum(axis=0)
@@ -59,45 +60,34 @@ def rule_of(choose: Choose, *parameters: int, count: int = 1, each: int = 2) -> 
     return partial(seat_by_seat, rule)
 
 
-def side_of(game: Any, seat: int, scenario: int) -> tuple[Row, Row]:
-    """Return the counts and a seat's values."""
-    rows = theory.rows_of(game, scenario)
-    return rows[0], rows[1 + seat]
+def greedy(game: Any, seat: int, rows: Rows, offers: int) -> Chosen:
+    counts, values = np.array(rows[0]), np.array(rows[1 + seat])
+    return int(code_of(counts * (values > 0))), 8
 
 
-def greedy(game: Any, seat: int, scenario: int, offers: int) -> Chosen:
-    counts, values = side_of(game, seat, scenario)
-    return int(code_of([n if v else 0 for n, v in zip(counts, values, strict=True)])), 8
+def fair(game: Any, seat: int, rows: Rows, offers: int, least: int = WORTH // 2) -> Chosen:
+    return theory.fair_code(rows[0], rows[1 + seat]), least
 
 
-def fair(game: Any, seat: int, scenario: int, offers: int, least: int = WORTH // 2) -> Chosen:
-    return theory.fair_code(*side_of(game, seat, scenario)), least
-
-
-def conceded(game: Any, seat: int, scenario: int, offers: int, step: int) -> Chosen:
-    return concession(*side_of(game, seat, scenario), max(0, WORTH - step * offers))
-
-
-@lru_cache(maxsize=8192)
-def concession(counts: Row, values: Row, least: int) -> Chosen:
+def conceded(game: Any, seat: int, rows: Rows, offers: int, step: int) -> Chosen:
     """Ask for the least worth that is enough, and of these leave the most items."""
-    ways = theory.divisions_of((counts, values, values))
+    least, mine = max(0, WORTH - step * offers), rows[1 + seat]
+    ways = theory.divisions_of((rows[0], mine, mine))
     worth = np.where(ways.scores[0] >= least, ways.scores[0], 2 * WORTH)
     order = np.lexsort((ways.taken.sum(axis=0), worth))
     return int(ways.codes[order[0]]), least
 
 
-def full_information(game: Any, seat: int, scenario: int, offers: int) -> Chosen:
+def full_information(game: Any, seat: int, rows: Rows, offers: int) -> Chosen:
     """Ask for the own part of the division with the largest product of both seats' scores."""
-    rows = theory.rows_of(game, scenario)
     ways = theory.divisions_of(rows)
     taken = ways.taken[:, ways.nash]
     mine = np.array(rows[0]) - taken if seat else taken
     return int(code_of(mine)), float(ways.scores[seat, ways.nash])
 
 
-def perfect(game: Any, seat: int, scenario: int, moves: int) -> Chosen:
-    move = theory.plan(game, scenario)[moves]
+def perfect(game: Any, seat: int, rows: Rows, moves: int) -> Chosen:
+    move = theory.plan(game, rows)[moves]
     return move.code, float(move.payoffs[0] / game.discount ** max(0, moves - 1))
 
 
@@ -111,7 +101,7 @@ def rational(view: View, noise: Noise) -> Any:
 
 
 def any_legal(view: View, noise: Noise) -> Array:
-    return pick_legal(view.mask, noise)  # type: ignore[arg-type]  # the game has one
+    return pick_legal(view, noise)
 
 
 def fixed(pieces: tuple[int, ...], view: View, noise: Noise) -> Array:

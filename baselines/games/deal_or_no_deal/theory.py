@@ -28,13 +28,6 @@ class Divisions(NamedTuple):
     scores: Array  # of both seats, ``(2, divisions)``
 
     @property
-    def frontier(self) -> Array:
-        """Return the divisions than which none is better for one and no worse for the other."""
-        each, others = self.scores[:, :, None], self.scores[:, None]
-        better: Array = np.all(others >= each, axis=0) & np.any(others > each, axis=0)
-        return ~np.any(better, axis=1)
-
-    @property
     def nash(self) -> int:
         """Return the first division with the largest product of scores, by its place."""
         return int(self.scores.prod(axis=0).argmax())
@@ -91,8 +84,8 @@ def deals(game: Any, limit: int) -> tuple[dict[str, Array], Array] | None:
     return {"scenario": np.arange(count)}, np.full(count, 1 / count)
 
 
-def plan(game: Any, index: int) -> tuple[PerfectMove, ...]:
-    return perfect(rows_of(game, index), game.first, game.moves, game.discount)
+def plan(game: Any, rows: Scenario) -> tuple[PerfectMove, ...]:
+    return perfect(rows, game.first, game.moves, game.discount)
 
 
 @lru_cache(maxsize=8192)
@@ -123,11 +116,12 @@ def deviation(game: Any, record: Steps) -> Measured:
     for place in [] if game.open_end else np.ndindex(actions.shape[1:]):
         here = (slice(None), *place)
         index, number, standing = (int(record[n][place]) for n in ("scenario", "move", "standing"))
+        rows = rows_of(game, index)
         if game.at_once:
-            regret[here] = _claims_regret(rows_of(game, index), actions[here])
+            regret[here] = _claims_regret(rows, actions[here])
         elif number <= game.moves:
             mover = (game.first + number - 1) % 2, *place
-            regret[mover] = _offer_regret(game, index, number, int(actions[mover]), standing)
+            regret[mover] = _offer_regret(game, rows, number, int(actions[mover]), standing)
     far = np.where(game.open_values, (regret > 0).any(axis=0), np.nan)
     return regret, np.where(np.isnan(regret).any(axis=0), np.nan, far)
 
@@ -139,16 +133,19 @@ def _claims_regret(scenario: Scenario, claims: Array) -> Array:
     return np.where((taken.sum(axis=1) == counts).all(), 0.0, best)
 
 
-def _offer_regret(game: Any, index: int, number: int, action: int, standing: int) -> float:
-    move, (counts, *values) = plan(game, index)[number - 1], rows_of(game, index)
-    mine, accepting = values[(game.first + number - 1) % 2], Fraction(-1)
+def _offer_regret(game: Any, rows: Scenario, number: int, action: int, standing: int) -> float:
+    move, counts, mine = (
+        plan(game, rows)[number - 1],
+        rows[0],
+        rows[1 + (game.first + number - 1) % 2],
+    )
+    accepting = Fraction(-1)
     if standing >= 0:
         worth = int(np.dot(mine, np.array(counts) - taken_of(standing, len(counts))))
         accepting = worth * game.discount ** max(0, number - 2)
-    if action == game.accept:
-        return float(max(move.payoffs[0], accepting) - accepting)
     place = int(np.searchsorted(divisions_of((counts, mine, mine)).codes, action))
-    return float(max(move.payoffs[0], accepting) - move.offers[place][0])
+    brings = accepting if action == game.accept else move.offers[place][0]
+    return float(max(move.payoffs[0], accepting) - brings)
 
 
 def rational(game: Any) -> Claim:
@@ -171,10 +168,10 @@ def replies(game: Any) -> list[str]:
 def welfare(game: Any, steps: Steps) -> Parts:
     """Return the sum of payoffs; the equilibrium is the perfect one, where all values are open."""
     scenario, total = steps["scenario"][..., 0], steps["payoffs"].sum(axis=(0, -1))
-    indexes = np.ravel(scenario).tolist()
-    best = [divisions_of(rows_of(game, i)).scores.sum(axis=0).max() for i in indexes]
+    all_rows = [rows_of(game, index) for index in np.ravel(scenario).tolist()]
+    best = [divisions_of(rows).scores.sum(axis=0).max() for rows in all_rows]
     solved = game.open_values and not game.at_once and not game.open_end
-    ends = [float(sum(plan(game, i)[0].payoffs)) if solved else np.nan for i in indexes]
+    ends = [float(sum(plan(game, rows)[0].payoffs)) if solved else np.nan for rows in all_rows]
     highest, end = (np.reshape(part, scenario.shape) for part in (best, ends))
     return total, 0, highest, end, end
 

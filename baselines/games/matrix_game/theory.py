@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache, reduce
+from itertools import compress
 from math import comb
-from operator import ge
 from typing import Any
 
 import numpy as np
 
 from llm_games.baselines.mixed_equilibria import MOST_ACTIONS, Mixture, mixed_equilibria
-from llm_games.baselines.payoff_tables import check_table, pure_equilibria, regrets
+from llm_games.baselines.payoff_tables import check_table, pure_equilibria, regrets, undominated
 from llm_games.baselines.regret import Claim, Measured, Parts, Steps, draws, flat
 from llm_games.games.matrix_game.matrix_payoffs import ExactPayoffs
 from llm_games.games.matrix_game.rules import MatrixGame
@@ -90,10 +90,9 @@ def selected(game: MatrixGame) -> Cell | None:
 def in_turn(game: MatrixGame) -> tuple[Cell, ...]:
     """Return the pure equilibria than which no other is better for some and worse for nobody."""
     stable = equilibria(game)
-    payoffs = stage(game).of(np.array(stable).T).T.tolist() if stable else []
-    better = lambda row, other: row != other and all(map(ge, row, other))  # noqa: E731
-    pairs = zip(stable, payoffs, strict=True)
-    return tuple(cell for cell, row in pairs if not any(better(other, row) for other in payoffs))
+    if not stable:
+        return ()
+    return tuple(compress(stable, undominated(stage(game).of(np.array(stable).T))))
 
 
 @lru_cache(64)
@@ -195,14 +194,15 @@ def expected(game: MatrixGame, seat: int, mixtures: Sequence[Mixture]) -> list[A
 @lru_cache(256)
 def level_k(game: MatrixGame, level: int) -> tuple[Mixture, ...]:
     """Return what each seat draws from: all actions alike, or the first best reply to that."""
-    if level == 0:
-        return tuple((Fraction(1, count),) * count for count in game.actions)
-    below, best = level_k(game, level - 1), []
-    for seat in range(game.players if game.by_count is None else 1):
-        values = expected(game, seat, below)
-        reply = values.index(max(values))
-        best.append(tuple(Fraction(k == reply) for k in range(len(values))))
-    return tuple(best if game.by_count is None else best * game.players)
+    drawn_from = tuple((Fraction(1, count),) * count for count in game.actions)
+    for _ in range(level):
+        best = []
+        for seat in range(game.players if game.by_count is None else 1):
+            values = expected(game, seat, drawn_from)
+            reply = values.index(max(values))
+            best.append(tuple(Fraction(k == reply) for k in range(len(values))))
+        drawn_from = tuple(best if game.by_count is None else best * game.players)
+    return drawn_from
 
 
 def drawn(noise: Noise) -> dict[str, Any]:

@@ -67,8 +67,8 @@ def law(kinds: int) -> Array:
 class Scenarios:
     """Tables of all scenarios, in which many are looked up at once.
 
-    `by_kind` has scenarios last, ``(3, kinds, scenarios)``; `everything` is all items as a number;
-    `legal` tells of that number, first, and an action, whether it can be had; accepting cannot.
+    `by_kind` has scenarios last, ``(3, kinds, scenarios)``; `everything` is all items as a number.
+    `ladder` has what is legal in rows: nothing, and by that number without and with an offer.
     """
 
     def __init__(self, table: Array) -> None:
@@ -78,13 +78,12 @@ class Scenarios:
         self.by_kind = np.ascontiguousarray(table.transpose(1, 2, 0))
         self.everything = code_of(self.by_kind[0])
         fits = (taken[:, None] <= taken[..., None]).all(axis=0)
-        self.legal = np.pad(fits, ((0, 0), (0, 1)))
+        self.ladder = np.pad(fits.repeat(2, axis=0), ((1, 0), (0, 1)))
+        self.ladder[2::2, -1] = True
+        # How many actions a row has, one of none as well, and which, one row after the other.
+        counts = self.ladder.sum(axis=1).clip(1)
+        self.choices = counts, np.argsort(~self.ladder, kind="stable").ravel()
         self._worth, self._seats = (rows @ taken).ravel(), row.reshape(-1, 2).T * BASE**kinds
-
-    def had(self, scenario: Array, codes: Array) -> Array:
-        """Tell whether divisions can be had."""
-        row = looked_up(self.everything, scenario) * self.legal.shape[1]
-        return looked_up(self.legal.ravel(), row + codes)
 
     def worth(self, scenario: Array, codes: Array) -> Array:
         """Return what divisions are worth to the seat that gets them, ``(players, ...)``."""
@@ -131,16 +130,13 @@ class Takes(Question):
                 raise BadReply("range", f"{number} of {name} is not {self.wanted()}", *action)
         return int(code_of([*taken.values()]))
 
-    def _codes(self) -> list[int]:
-        each = product(*(range(count + 1) for count in self.counts.values()))
-        return [*(int(code_of(taken)) for taken in each), *[self.accept] * self.may]
-
     def sample(self, noise: Noise) -> int:
-        codes = self._codes()
+        each = product(*(range(count + 1) for count in self.counts.values()))
+        codes = [*(int(code_of(taken)) for taken in each), *[self.accept] * self.may]
         return codes[int(noise.integers(len(codes)))]
 
     def samples(self, noise: Noise, limits: Any) -> Any:
-        return pick_legal(limits.mask, noise)
+        return pick_legal(limits, noise)
 
     def value_of(self, action: Any) -> Any:
         if action == self.accept:
@@ -170,7 +166,9 @@ class Takes(Question):
         return f"{{{kinds}}}" + ' or "accept"' * self.may
 
 
-def pick_legal(mask: Array, noise: Noise) -> Array:
-    """Draw an index where the mask ``(*batch, actions)`` is true, all equally likely."""
-    rank = noise.integers(np.maximum(mask.sum(axis=-1), 1))
-    return (mask.cumsum(axis=-1) <= rank[..., None]).sum(axis=-1)
+def pick_legal(view: Any, noise: Noise) -> Array:
+    """Draw an action that is legal for the seats of a view, all equally likely."""
+    game, state = view.core.game, view.core.sight.state
+    choices, rung = game.scenarios.choices, game.rungs(state)[view.rows]
+    rank = noise.integers(looked_up(choices[0], rung))
+    return looked_up(choices[1], rung * game.ladder.shape[1] + rank)

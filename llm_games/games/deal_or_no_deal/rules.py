@@ -164,19 +164,22 @@ class DealOrNoDeal(Rulebook):
     def asked(self, state: DealOrNoDealState) -> Array:
         return self.moves_now(state) & ~state.over
 
-    def mask(self, state: DealOrNoDealState, seats: Any = None) -> Array:
+    laddered = cached_property(lambda self: True)
+    ladder = cached_property(lambda self: self.scenarios.ladder)
+
+    def _rung(self, state: DealOrNoDealState) -> PerTable:
         everything = looked_up(self.scenarios.everything, state.scenario)
-        legal = looked_up(self.scenarios.legal, everything)
-        legal[..., self.accept] = state.standing > NONE
+        return 1 + 2 * everything + (state.standing > NONE)
+
+    def rungs(self, state: DealOrNoDealState, seats: Any = None) -> Array:
         asked = self.asked(state) if seats is None else of_seats(self.asked(state), seats)
-        return asked[..., None] & legal
+        return np.where(asked, self._rung(state), 0)
 
     def breaks(self, state: DealOrNoDealState, actions: Array) -> Array:
         action = actions if self.at_once else at(actions, self.turn(state))
-        inside = (action >= 0) & (action < self.accept)
-        fits = inside & self.scenarios.had(state.scenario, np.where(inside, action, 0))
-        accepts = (action == self.accept) & (state.standing > NONE)
-        return self.asked(state) & ~(fits | accepts)
+        inside = (action >= 0) & (action <= self.accept)
+        place = self._rung(state) * (self.accept + 1) + np.where(inside, action, 0)
+        return self.asked(state) & ~(inside & looked_up(self.ladder.ravel(), place))
 
     def fallback(self, state: DealOrNoDealState) -> Array:
         if self.at_once:
@@ -253,12 +256,13 @@ class DealOrNoDeal(Rulebook):
         for part in (self.values(state), self._split(state.takes)):
             columns += [part[:, seat].tolist(), part[:, 1 - seat].tolist()]
         items: list[dict[str, Any]] = []
-        for name, count, value, other_value, mine, theirs in zip(*columns, strict=True):
-            item = {"name": name, "count": count, "value": value}
-            item |= {"other_value": other_value if self.open_values else None}
-            item |= {"own": None if mine == NONE else mine}
-            rest = None if theirs == NONE or self.at_once else count - theirs
-            items.append(item | {"theirs": None if theirs == NONE else theirs, "yours": rest})
+        for name, count, value, others, *taken in zip(*columns, strict=True):
+            own, theirs = (None if pieces == NONE else pieces for pieces in taken)
+            item = {"name": name, "count": count, "value": value, "own": own, "theirs": theirs}
+            rest = None if theirs is None or self.at_once else count - theirs
+            items.append(
+                item | {"yours": rest, "other_value": others if self.open_values else None}
+            )
         moves_past, offered = int(state.round), bool(state.standing > NONE)
         bounded = not self.at_once and not self.open_end
         answers, cuts = offered and not state.over, self.discount < 1

@@ -50,6 +50,8 @@ KEPT = 2000
 BAD_PARAMETERS = [
     ({"payoffs": ((3, 0), (5,))}, "payoffs must have no hole"),
     ({"payoffs": ((3, 0), (5, (1, 1)))}, "payoffs must have no hole"),
+    ({"payoffs": ()}, "payoffs must be lists of numbers, none of them empty, got"),
+    ({"payoffs": 3}, "in each cell, got 3; players says"),
     ({"payoffs": ((3, 0, 1), (5, 1, 1))}, "as many columns as rows"),
     ({"payoffs": ((0,) * 21,) * 21}, "must have 2 to 20 actions a player, got 21 of seat 0"),
     ({"payoffs": ((0,),)}, "must have 2 to 20 actions a player, got 1"),

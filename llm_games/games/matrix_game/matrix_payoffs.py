@@ -113,7 +113,8 @@ def _table_of(players: int, payoffs: Any) -> ExactPayoffs:
     if not alike and shape[players:] != (players,):
         raise BadParameter(
             f"payoffs must be nested by the actions of {players} players, with {players} payoffs "
-            f"in each cell, got lists of the lengths {shape}; players says for how many it is"
+            f"in each cell, got {f'lists of the lengths {shape}' if shape else repr(payoffs)}; "
+            "players says for how many it is"
         )
     for seat, count in enumerate(shape[:players]):
         if not 2 <= count <= MOST_ACTIONS:
@@ -130,7 +131,9 @@ def _shape(name: str, value: Any) -> tuple[int, ...]:
     if not isinstance(value, (list, tuple)):
         return ()
     shapes = {_shape(name, item) for item in value}
-    if len(shapes) != 1:
+    if not shapes:
+        raise BadParameter(f"{name} must be lists of numbers, none of them empty, got {value!r}")
+    if len(shapes) > 1:
         raise BadParameter(
             f"{name} must have no hole: in one list, entries have the lengths "
             f"{' and '.join(map(str, sorted(shapes)))}, got {value!r}"
