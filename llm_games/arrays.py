@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,17 @@ class Later(Mapping[str, Array]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)
+
+
+class Recorded(Later):
+    """Arrays by name that are worked out when the first of them is read."""
+
+    def __init__(self, record: Callable[[], Mapping[str, Any]]) -> None:
+        self._record = record
+
+    @cached_property
+    def _of(self) -> Mapping[str, Any]:  # type: ignore[override]
+        return self._record()
 
 
 class StandIn:

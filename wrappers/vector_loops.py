@@ -9,11 +9,11 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import platform
 import shutil
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,8 +24,8 @@ from llm_games.codecs import Codec
 from llm_games.errors import BadParameter
 from llm_games.files import cache_folder, write_whole
 from llm_games.noise import Noise, counted
-from llm_games.rulebook import Array, PerTable, Rulebook
-from llm_games.tracing.graph import C, Code, Untraceable, changes, inputs, lifted, standing_in
+from llm_games.rulebook import Array, PerTable
+from llm_games.tracing.graph import C, Untraceable, changes, inputs, lifted, standing_in, written
 from llm_games.view import Sight
 from llm_games.wrappers.single_agent import LONGEST_WAIT
 
@@ -38,8 +38,7 @@ HEAD = """#include <math.h>
 enum { False, True };
 typedef uint8_t bool_t; typedef float float32_t; typedef double float64_t;
 static inline int64_t within(int64_t i, int64_t n) {
-  i += i < 0 ? n : 0;
-  return (uint64_t)i < (uint64_t)n ? i : 0;
+  return (i += i < 0 ? n : 0) >= 0 && i < n ? i : 0;
 }
 static inline int64_t over(int64_t a, int64_t b) {
   return b ? a / b - ((a % b != 0) & ((a < 0) != (b < 0))) : 0;
@@ -57,19 +56,19 @@ PAD = 8  # entries between rows
 
 def built(source: str) -> Any:
     """Return the library of a source, from the cache or the system's compiler; else Untraceable."""
-    compiler, cpu = shutil.which(os.environ.get("CC", "cc")), Path("/proc/cpuinfo")
+    compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         raise Untraceable("there is no C compiler")
-    lines = cpu.read_text("utf-8").splitlines() if cpu.exists() else []
-    here = [platform.platform(), *(line for line in lines if line.startswith("flags"))][:2]
-    key = hashlib.sha256("\0".join([compiler, FLAGS, *here, source]).encode()).hexdigest()
+    command = [compiler, *FLAGS.split(), "-x", "c", "-"]
+    run = partial(subprocess.run, check=True, capture_output=True, timeout=60)
+    macros = run([*command, "-dM", "-E"], input=b"").stdout  # of this compiler and processor
+    key = hashlib.sha256(f"{command}{macros}{source}".encode()).hexdigest()
     library = cache_folder() / f"{key[:32]}.so"
     with suppress(OSError):
         return ctypes.CDLL(str(library))
     with TemporaryDirectory() as folder:
         result = Path(folder, "loop.so")
-        command = [compiler, *FLAGS.split(), "-x", "c", "-", "-o", str(result), "-lm"]
-        subprocess.run(command, input=source.encode(), check=True, capture_output=True, timeout=60)
+        run([*command, "-o", str(result), "-lm"], input=source.encode())
         with suppress(OSError):  # a folder that cannot be written is passed over
             write_whole(library, result.read_bytes())
         return ctypes.CDLL(str(result))
@@ -80,8 +79,6 @@ class TableLoop:
 
     def __init__(self, env: Any, rules: Sequence[Any]) -> None:
         self.seat, state = env.seating.seat, env.game.reset(0, (1,))
-        plain = type(env.game).mask is Rulebook.mask
-        self.laddered = env.game.masked and env.game.laddered and plain
         self.state, _ = env.game.settle(state, env.game.fallback(state))
         self._fields, self._play = dict[str, Any](), built(self._traced(env, rules)).play
         self._places = {name: table.ctypes.data for name, table in self.tables.items()}
@@ -102,43 +99,44 @@ class TableLoop:
                 move = rules[player](sight.view(other), Noise.keyed(key))
                 moves[other] = np.where(turn[other], move, 0)
         after, outcome = game.settle(going, moves)
-        changed, asked = changes(state, after), lifted(game.asked(state))[seat][:, None]
-        shown = {"asked": asked, "seen": lifted(game.observe(state))[seat]}
         paid = outcome.rewards, outcome.finished, outcome.broke, outcome.record["actions"]
-        if self.laddered:
-            shown["rungs"] = lifted(game.rungs(state))[seat][:, None]
-        of_learner = [lifted(part)[seat] for part in paid]
-        outputs = [*of_learner, turn, *changed.values()]
+        changed = changes(state, after)
+        shown = {"asked": game.asked(state), "seen": game.observe(state)}
+        self.tables = tables = dict[str, Any]()
+        look, ((waits,),) = written([turn[seat]], C, tables)
         # What is put out is used twice: so all of it has a name before any of it is written.
-        groups = [turn[seat]], [*outputs, *outputs], [*shown.values()]
-        self.tables = dict[str, Any]()
-        look, play, show = (Code(group, C, self.tables) for group in groups)
-        self.draws = any("keys" in part.args[0] for part in play.uses if part.op == "input")
-        calls = {play.named(p.args[0]): p.args for p in play.uses if p.op == "called"}
-        slots = {n: np.zeros((env.num_envs, len(c)), np.int64) for n, c in calls.items()}
-        self.calls = [(call[0], slots[name]) for name, call in calls.items()]
-        self.tables |= slots
+        outputs = [*(lifted(part)[seat] for part in paid), turn, *changed.values()] * 2
+        play, texts = written(outputs, C, tables)
+        (reward,), (finished,), (broke,), (action,), turns, *rows = texts
+        show, texts = written(
+            [lifted(part)[seat].reshape(-1) for part in shown.values()], C, tables
+        )
+        self.draws = "keys[" in "".join(play)
+        self.calls = {
+            name: (call[0], np.zeros((env.num_envs, call[1] + 1), np.int64))
+            for name, call in tables.items()
+            if isinstance(call, tuple)
+        }
+        tables |= {name: slots for name, (_, slots) in self.calls.items()}
         fields = {f"s_{name}": array for name, array in vars(self.state).items()}
-        arrays = self._parts(env, env._moved) | self.tables | fields
-        (reward,), (finished,), (broke,), (action,), turns, *rows = map(play.texts, outputs)
-        (waits,), texts = look.texts(turn[seat]), {n: show.texts(row) for n, row in shown.items()}
+        arrays = self._parts(env, env._moved) | tables | fields
         return "\n".join([
             HEAD, "int asks = 0, again = 0;",
             *(f"{a.dtype}_t *restrict {name} = *given++;" for name, a in arrays.items()),
             "for (int64_t t = 0; t < N; t++) {",
-            "for (int64_t step = 0; due[t]; step++) {", "{", *look.lines,
+            "for (int64_t step = 0; due[t]; step++) {", "{", *look,
             f"if ({waits} > moved[t] || finished[t] || s_round[t] >= last) break; }}",
-            f"if (step == {LONGEST_WAIT}) return 1;", *play.lines,
+            f"if (step == {LONGEST_WAIT}) return 1;", *play,
             "if (asks) { asks = 0; again = 2; break; }",
             *(f"s_{name}[{k} * M + t] = {text};"
-              for name, row in zip(changed, rows, strict=True) for k, text in enumerate(row)),
+              for name, row in zip(changed, rows, strict=False) for k, text in enumerate(row)),
             f"reward[t] += {reward}; payoff[t] += {reward}; finished[t] = {finished}; steps[t]++;",
             f"if (moved[t]) {{ acted[t] = 1; broke[t] = {broke}; action[t] = {action};",
             "moved[t] = 0; moves[t] = 0; }",
             *(f"decided[{k} * N + t] += {row[0]};" for k, row in enumerate(turns) if self.draws),
-            "}", *show.lines,
+            "}", *show,
             *(f"{name}[t * {len(row)} + {k}] = {text};"
-              for name, (row,) in texts.items() for k, text in enumerate(row)),
+              for name, row in zip(shown, texts, strict=True) for k, text in enumerate(row)),
             "} return again; }\n",
         ])  # fmt: skip
 
@@ -149,7 +147,7 @@ class TableLoop:
         for name in ("moved", "reward", "payoff", "finished", "broke"):
             parts[name] = getattr(env, f"_{name}")
         parts |= {"acted": np.zeros(n, np.bool_), "action": np.zeros(n, np.int64)}
-        parts |= {"asked": np.empty(n, np.bool_), "rungs": np.empty(n, np.int64)}
+        parts["asked"] = np.empty(n, np.bool_)
         parts["seen"] = np.empty((n, len(env.game.column_index)), np.float32)
         for name in ("keys", "decided") if self.draws else ():
             own = (getattr(m, name) * (seats.sits == k) for k, m in enumerate(seats.memories))
@@ -167,7 +165,7 @@ class TableLoop:
         given = (ctypes.c_void_p * len(places))(*places)
         last = env.game.begun + (env.max_cycles or 2**62)
         while (again := self._play(*map(ctypes.c_int64, (n, n + PAD, last)), given)) == 2:
-            for function, slots in self.calls:
+            for function, slots in self.calls.values():
                 asked = slots[:, 0] == 1
                 slots[asked, -1] = function(slots[asked, 1:-1])
                 slots[asked, 0] = 2
@@ -179,8 +177,6 @@ class TableLoop:
             env.seats.memories = [m._replace(decided=parts["decided"]) for m in env.seats.memories]
         env.tables.go_on(state.replace(**self._fields), parts["steps"], own=True)
         vars(env._view())["asked"] = parts["asked"]
-        if self.laddered:
-            vars(env._view())["mask"] = env.game.ladder.take(parts["rungs"], axis=0)
         if env.obs_mode != "text":
             vars(env._view())["numbers"] = parts["seen"]
 
