@@ -88,10 +88,11 @@ class TableLoop:
 
     def _traced(self, env: Any, rules: Sequence[Any]) -> str:
         """Return the loop in C."""
-        game, seat, none = env.game, self.seat, np.zeros(1, np.bool_)
-        state, moves = standing_in(self.state), lifted(np.zeros((game.players, 1), np.int64))
+        game, seat, tables = env.game, self.seat, dict[str, Any]()
+        state, moves = standing_in(self.state), lifted(env._moves[:, :1] * 0)
+        none, moves[seat] = np.zeros(1, np.bool_), inputs(["moves[t]"], np.int64)
         sight = Sight(game, going := state.replace(over=none, void=none))
-        turn, moves[seat] = lifted(game.asked(going)), inputs(["moves[t]"], np.int64)
+        turn = lifted(game.asked(going))
         for other, player in enumerate(env.seats.sits[:, 0].tolist()):
             if other != seat:
                 key = inputs([f"keys[{other} * N + t]"], np.uint64)
@@ -101,25 +102,22 @@ class TableLoop:
         after, outcome = game.settle(going, moves)
         paid = outcome.rewards, outcome.finished, outcome.broke, outcome.record["actions"]
         changed = changes(state, after)
-        shown = {"asked": game.asked(state), "seen": game.observe(state)}
-        self.tables = tables = dict[str, Any]()
+        outputs = [*(lifted(part)[seat] for part in paid), turn, *changed.values()]
         look, ((waits,),) = written([turn[seat]], C, tables)
         # What is put out is used twice: so all of it has a name before any of it is written.
-        outputs = [*(lifted(part)[seat] for part in paid), turn, *changed.values()] * 2
-        play, texts = written(outputs, C, tables)
+        play, texts = written([*outputs, *outputs], C, tables)
         (reward,), (finished,), (broke,), (action,), turns, *rows = texts
-        show, texts = written(
-            [lifted(part)[seat].reshape(-1) for part in shown.values()], C, tables
-        )
+        shown = lifted(game.asked(state))[seat], lifted(game.observe(state))[seat, 0]
+        show, ((asked,), seen) = written(shown, C, tables)
         self.draws = "keys[" in "".join(play)
         self.calls = {
             name: (call[0], np.zeros((env.num_envs, call[1] + 1), np.int64))
             for name, call in tables.items()
             if isinstance(call, tuple)
         }
-        tables |= {name: slots for name, (_, slots) in self.calls.items()}
+        self.tables = tables | {name: slots for name, (_, slots) in self.calls.items()}
         fields = {f"s_{name}": array for name, array in vars(self.state).items()}
-        arrays = self._parts(env, env._moved) | tables | fields
+        arrays = self._parts(env, env._moved) | self.tables | fields
         return "\n".join([
             HEAD, "int asks = 0, again = 0;",
             *(f"{a.dtype}_t *restrict {name} = *given++;" for name, a in arrays.items()),
@@ -134,9 +132,8 @@ class TableLoop:
             f"if (moved[t]) {{ acted[t] = 1; broke[t] = {broke}; action[t] = {action};",
             "moved[t] = 0; moves[t] = 0; }",
             *(f"decided[{k} * N + t] += {row[0]};" for k, row in enumerate(turns) if self.draws),
-            "}", *show,
-            *(f"{name}[t * {len(row)} + {k}] = {text};"
-              for name, row in zip(shown, texts, strict=True) for k, text in enumerate(row)),
+            "}", *show, f"asked[t] = {asked};",
+            *(f"seen[t * {len(seen)} + {k}] = {text};" for k, text in enumerate(seen)),
             "} return again; }\n",
         ])  # fmt: skip
 
@@ -157,8 +154,8 @@ class TableLoop:
     def play_on(self, env: Any, mask: PerTable) -> None:
         """Play until learners are asked or done at these tables."""
         n, parts, state = env.num_envs, self._parts(env, mask), env.tables.state
-        for name in vars(self.state):
-            if (field := getattr(state, name)) is not self._fields.get(name):
+        for name, field in vars(state).items():
+            if field is not self._fields.get(name):
                 self._fields[name] = own = padded(field)
                 self._places[name] = own.ctypes.data
         places = *(part.ctypes.data for part in parts.values()), *self._places.values()

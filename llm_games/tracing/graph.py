@@ -199,9 +199,8 @@ def standing_in(state: Any) -> Any:
     """Return a state of stand-ins; a number is known by its field, and its place in that."""
     fields = dict[str, Any]()
     for name, array in vars(state).items():
-        nodes = [
-            Node("load", array.dtype.kind, const(k), name, array.size) for k in range(array.size)
-        ]
+        load = partial(Node, "load", array.dtype.kind)
+        nodes = [load(const(k), name, array.size) for k in range(array.size)]
         fields[name] = stand_in(nodes, array.dtype).reshape(array.shape)
     return state.replace(**fields)
 
@@ -223,8 +222,8 @@ def changes(before: Any, after: Any) -> dict[str, TracedArray]:
 
 def _type(array: Any) -> Any:
     """Return the type of an operand; Python's numbers take that of what is beside them."""
-    known = type(array) if type(array) in (int, float) else getattr(array, "dtype", None)
-    return known or np.asarray(array).dtype
+    weak = type(array) in (int, float)
+    return type(array) if weak else getattr(array, "dtype", None) or np.asarray(array).dtype
 
 
 def alike(arrays: Sequence[Any]) -> list[TracedArray]:
@@ -281,21 +280,17 @@ def _sorted(array: Any, *_: Any, axis: int = -1, places: bool = False, **__: Any
 
 def _take(values: Any, index: Any, axis: int | None = None, **_: Any) -> TracedArray:
     index, constant = lifted(index), not isinstance(values, TracedArray)
-    if index.dtype.kind == "b":
-        raise Untraceable("entries are chosen by truths")
     entries = np.asarray(values)
     entries = entries.reshape(-1) if axis is None else np.moveaxis(entries, axis, 0)
-    rest, axis = entries.shape[1:], axis or 0
-    width = int(np.prod(rest, dtype=int))
-    table = np.ascontiguousarray(entries) if constant else entries.reshape(-1, width)
+    places = np.arange(entries[:1].size).reshape(entries.shape[1:])
+    table, width, axis = np.ascontiguousarray(entries), places.size, axis or 0
 
     def found(here: Node, k: int) -> Node:
         if constant:
             return Node("look", table.dtype.kind, line(here, width, k), table, table.size)
-        return pick(here, table[:, k])
+        return pick(here, table.ravel()[k::width])
 
-    rows = np.frompyfunc(found, 2, 1)(np.asarray(index)[..., None], np.arange(width))
-    rows = rows.reshape((*index.shape, *rest))
+    rows = np.frompyfunc(found, 2, 1)(np.asarray(index)[(..., *[None] * places.ndim)], places)
     moved = np.moveaxis(rows, range(index.ndim), range(axis, axis + index.ndim))
     return stand_in(moved, values.dtype)
 
@@ -306,8 +301,7 @@ def _joined(join: Any, arrays: Any, axis: int = 0) -> TracedArray:
 
 
 def _empty(like: Any, dtype: Any = None, shape: Any = None) -> TracedArray:
-    dtype = np.dtype(dtype or like.dtype)
-    return stand_in(np.full(like.shape if shape is None else shape, const(0, dtype), object), dtype)
+    return lifted(np.zeros(like.shape if shape is None else shape, dtype or like.dtype))
 
 
 class TracedArray(StandIn, np.ndarray[Any, Any]):

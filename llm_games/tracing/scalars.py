@@ -55,9 +55,9 @@ class ScalarRules:
         self.forms = {name: (array.dtype, array.shape) for name, array in vars(state).items()}
         before, moves = standing_in(state), inputs([f"a[{k}]" for k in range(game.players)], INT64)
         after, outcome = game.settle(before.replace(over=np.False_, void=np.False_), moves)
-        changed, paid = changes(before, after), [outcome.rewards, outcome.finished, outcome.broke]
-        paid.append(outcome.record["actions"])
         parts = {name: lifted(part) for name, part in outcome.record.items()}
+        paid = outcome.rewards, outcome.finished, outcome.broke, parts["actions"]
+        changed = changes(before, after)
         self._recorded = {name: (part.dtype, part.shape) for name, part in parts.items()}
         self._shape, self._nobody = (game.players,), bytes(game.players)
 
@@ -145,8 +145,7 @@ def flags(truths: Any) -> str:
 
 
 def _array(numbers: list[Any], dtype: Any, shape: tuple[int, ...]) -> Any:
-    array = np.array(numbers, dtype)
-    return array if array.shape == shape != () else array.reshape(shape)[()]
+    return np.array(numbers, dtype).reshape(shape)[()]
 
 
 @lru_cache(4096)
