@@ -35,14 +35,19 @@ class Later(Mapping[str, Array]):
 
 
 class Recorded(Later):
-    """Arrays by name that are worked out when the first of them is read."""
+    """The record of a step, worked out when a part is read, but the `actions` if they are given."""
 
-    def __init__(self, record: Callable[[], Mapping[str, Any]]) -> None:
-        self._record = record
+    def __init__(self, record: Callable[[], Mapping[str, Any]], actions: Any = None) -> None:
+        self._record, self._actions = record, actions
 
     @cached_property
     def _of(self) -> Mapping[str, Any]:  # type: ignore[override]
         return self._record()
+
+    def __getitem__(self, name: str) -> Array:
+        if name == "actions" and self._actions is not None:
+            return np.array(self._actions)
+        return super().__getitem__(name)
 
 
 class StandIn:

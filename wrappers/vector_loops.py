@@ -37,14 +37,10 @@ HEAD = """#include <math.h>
 #define nan NAN
 enum { False, True };
 typedef uint8_t bool_t; typedef float float32_t; typedef double float64_t;
-static inline int64_t within(int64_t i, int64_t n) {
-  return (i += i < 0 ? n : 0) >= 0 && i < n ? i : 0;
-}
-static inline int64_t over(int64_t a, int64_t b) {
-  return b ? a / b - ((a % b != 0) & ((a < 0) != (b < 0))) : 0;
-}
-static inline int64_t rest(int64_t a, int64_t b) { return b ? a - b * over(a, b) : 0; }
-static inline int64_t ask(int64_t *slots, int64_t t, int64_t n, int64_t *row, int *asks) {
+static int64_t within(int64_t i, int64_t n) { return (i += i < 0 ? n : 0) >= 0 && i < n ? i : 0; }
+static int64_t over(int64_t a, int64_t b) { return b ? a / b - (a % b && (a ^ b) < 0) : 0; }
+static int64_t rest(int64_t a, int64_t b) { return b ? a - b * over(a, b) : 0; }
+static int64_t ask(int64_t *slots, int64_t t, int64_t n, int64_t *row, int *asks) {
   int64_t *slot = slots + t * (n + 1);
   if (!row[0]) return 0;
   if (slot[0] == 2 && !memcmp(slot + 1, row + 1, 8 * n - 8)) return slot[n];
@@ -110,13 +106,10 @@ class TableLoop:
         shown = lifted(game.asked(state))[seat], lifted(game.observe(state))[seat, 0]
         show, ((asked,), seen) = written(shown, C, tables)
         self.draws = "keys[" in "".join(play)
-        self.calls = {
-            name: (call[0], np.zeros((env.num_envs, call[1] + 1), np.int64))
-            for name, call in tables.items()
-            if isinstance(call, tuple)
-        }
-        self.tables = tables | {name: slots for name, (_, slots) in self.calls.items()}
-        fields = {f"s_{name}": array for name, array in vars(self.state).items()}
+        self.calls = {name: call for name, call in tables.items() if isinstance(call, tuple)}
+        for name, (_, width) in self.calls.items():
+            tables[name] = np.zeros((env.num_envs, width + 1), np.int64)
+        self.tables, fields = tables, {f"s_{name}": f for name, f in vars(self.state).items()}
         arrays = self._parts(env, env._moved) | self.tables | fields
         return "\n".join([
             HEAD, "int asks = 0, again = 0;",
@@ -162,8 +155,8 @@ class TableLoop:
         given = (ctypes.c_void_p * len(places))(*places)
         last = env.game.begun + (env.max_cycles or 2**62)
         while (again := self._play(*map(ctypes.c_int64, (n, n + PAD, last)), given)) == 2:
-            for function, slots in self.calls.values():
-                asked = slots[:, 0] == 1
+            for name, (function, _) in self.calls.items():
+                asked = (slots := self.tables[name])[:, 0] == 1
                 slots[asked, -1] = function(slots[asked, 1:-1])
                 slots[asked, 0] = 2
         if again:
@@ -173,9 +166,7 @@ class TableLoop:
         if self.draws:
             env.seats.memories = [m._replace(decided=parts["decided"]) for m in env.seats.memories]
         env.tables.go_on(state.replace(**self._fields), parts["steps"], own=True)
-        vars(env._view())["asked"] = parts["asked"]
-        if env.obs_mode != "text":
-            vars(env._view())["numbers"] = parts["seen"]
+        vars(env._view()).update(asked=parts["asked"], numbers=parts["seen"])
 
 
 def padded(field: Array) -> Array:

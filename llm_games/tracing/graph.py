@@ -24,7 +24,6 @@ WIDE = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64}  # by Num
 SUMMED = 8  # so many floats in a row are summed by NumPy in another order than one after another
 MOST_NODES = 20_000
 LONG = 200  # letters of an expression that is not parted
-PYTHON, C = 0, 1
 FORMS = r"""
 =           {name} = {text}                   const {T} {name} = {text};
 input       {0}
@@ -38,9 +37,9 @@ castb       {0} != 0
 castbi      1 if {0} else 0                   ({T}){0}
 castbf      1.0 if {0} else 0.0               ({T}){0}
 castfi      int({0})                          ({T}){0}
+castf       {0} + 0.0                         ({T}){0}
 castui      {0} - ({0} >> 63 << 64)           ({T}){0}
 castiu      {0} & 0xFFFFFFFFFFFFFFFF          ({T}){0}
-castf       {0} + 0.0                         ({T}){0}
 addu        {0} + {1} & 0xFFFFFFFFFFFFFFFF    {0} + {1}
 multiplyu   {0} * {1} & 0xFFFFFFFFFFFFFFFF    {0} * {1}
 floor_dividei  {0} // {1}                     over({0}, {1})
@@ -58,10 +57,9 @@ SIGNS += "bitwise_and & bitwise_or |"
 LINES = [re.split(r"  +", line) for line in FORMS.strip().split("\n")]
 LINES += [[f"{name}f", f"{name}({{0}})"] for name in ("floor", "ceil", "rint", "sqrt")]
 LINES += [[name, f"{{0}} {sign} {{1}}"] for name, sign in re.findall(r"(\S+) (\S+)", SIGNS)]
-IN = [
-    {name: forms[way % len(forms)] for names, *forms in LINES for name in names.split("|")}
-    for way in (PYTHON, C)
-]
+PYTHON, C = (
+    {name: forms[way] for names, *forms in LINES for name in names.split("|")} for way in (0, -1)
+)
 
 
 class Untraceable(TypeError):
@@ -136,12 +134,12 @@ def pick(index: Node, entries: Any) -> Node:
     return Node("pick", first.kind, index, *entries)
 
 
-def written(arrays: Sequence[Any], language: int, tables: dict[str, Any]) -> tuple[Any, Any]:
+def written(arrays: Sequence[Any], forms: Any, tables: dict[str, Any]) -> tuple[Any, Any]:
     """Return lines that work out arrays of nodes, and what the entries are then, in lists.
 
     What is used once stands where it is used. Constants go into `tables`, by the names they get.
     """
-    lines, texts, forms = list[str](), dict[Any, Any](), IN[language]
+    lines, texts = list[str](), dict[Any, Any]()
     uses = Counter(node for array in arrays for node in np.asarray(array).ravel())
     todo = [*uses]
     while todo:

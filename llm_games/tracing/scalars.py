@@ -31,16 +31,6 @@ NAMES: dict[str, Any] = {
 }
 
 
-class PlayedRecord(Recorded):
-    """The record of a step with its actions, which are read most, at hand."""
-
-    def __init__(self, record: Callable[[], Any], actions: list[int]) -> None:
-        self._record, self._actions = record, actions
-
-    def __getitem__(self, name: str) -> Any:
-        return np.array(self._actions) if name == "actions" else super().__getitem__(name)
-
-
 class ScalarRules:
     """A game's `step`, `observe`, facts and who is asked, on a table's numbers.
 
@@ -136,7 +126,7 @@ class ScalarRules:
         next_state = object.__new__(self.kind)
         entries = next_state.__dict__
         entries["_rules"], entries["_numbers"] = self, after
-        record, nobody = PlayedRecord(partial(self.record, numbers, moves), played), self._nobody
+        record, nobody = Recorded(partial(self.record, numbers, moves), played), self._nobody
         return next_state, paid, _truths(finished or nobody), record, _truths(broke or nobody)
 
 
@@ -162,9 +152,8 @@ def scalar_rules(game: Any) -> ScalarRules | str:
         after, _ = game.settle(state, actions)
         state = state if after.over else after  # whose fields have the kinds that they keep
         rules = ScalarRules(game, state)
-        after, outcome = game.settle(state, actions)
+        played, (after, outcome) = rules.step(state, actions), game.settle(state, actions)
         expected = after, outcome.rewards, outcome.finished, outcome.record, outcome.broke
-        played = rules.step(state, actions)
         equal = played and _bits(rules, *played) == _bits(game, *expected)
     except Exception as error:  # whatever rules do that stand-ins do not take
         return f"{type(error).__name__}: {error}"
@@ -172,6 +161,5 @@ def scalar_rules(game: Any) -> ScalarRules | str:
 
 
 def _bits(rules: Any, state: Any, rewards: Any, finished: Any, record: Any, broke: Any) -> Any:
-    parts = [*state.__getstate__().items(), *record.items()]
-    parts += enumerate((rewards, finished, broke, rules.observe(state)))
-    return [(name, array.dtype, array.shape, array.tobytes()) for name, array in parts]
+    parts = rewards, finished, broke, rules.observe(state), *record.values()
+    return [(a.dtype, a.shape, a.tobytes()) for a in (*state.__getstate__().values(), *parts)]
