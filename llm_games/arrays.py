@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,22 @@ class Later(Mapping[str, Array]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)
+
+
+class Recorded(Later):
+    """The record of a step, worked out when a part is read, but the `actions` if they are given."""
+
+    def __init__(self, record: Callable[[], Mapping[str, Any]], actions: Any = None) -> None:
+        self._record, self._actions = record, actions
+
+    @cached_property
+    def _of(self) -> Mapping[str, Any]:  # type: ignore[override]
+        return self._record()
+
+    def __getitem__(self, name: str) -> Array:
+        if name == "actions" and self._actions is not None:
+            return np.array(self._actions)
+        return super().__getitem__(name)
 
 
 class StandIn:

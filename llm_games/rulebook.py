@@ -24,6 +24,7 @@ from llm_games.arrays import (
     Later,
     PerPlayer,
     PerTable,
+    Recorded,
     StandIn,
     all_true,
     any_true,
@@ -137,17 +138,6 @@ class Outcome:
 
 def _taken(record: Mapping[str, Array], name: str, index: Array) -> Array:
     return record[name].take(index, -1)
-
-
-class Recorded(Later):
-    """The record of a step that is taken when the record is read."""
-
-    def __init__(self, step: Callable[[], Played]) -> None:
-        self._step = step
-
-    @cached_property
-    def _of(self) -> Mapping[str, Array]:  # type: ignore[override]
-        return self._step()[1].record
 
 
 Played = tuple[Any, Outcome]  # a state after a step, and what the step brought
@@ -564,7 +554,8 @@ class Rulebook(ABC):
     def _settle_going(self, state: Any, actions: Array) -> Played:
         """Settle the tables that go on; the others' part of the record waits until it is read."""
         going, shape = (~state.over).nonzero()[0], actions.shape
-        record = Recorded(partial(self._settle_all, state, actions, not self.passes_over))
+        whole = partial(self._settle_all, state, actions, not self.passes_over)
+        record = Recorded(lambda: whole()[1].record)
         outcome = Outcome(np.zeros(shape), np.ones(shape, bool), record, np.zeros(shape, bool))
         if len(going):
             before = state.table(going)

@@ -173,7 +173,8 @@ def test_what_was_built_is_kept_if_it_can_be(tmp_path, monkeypatch):
     monkeypatch.setenv("LLM_GAMES_CACHE", str(tmp_path / "new"))
     made("public_goods", "rational", loop=True)
     (library,) = (tmp_path / "new").iterdir()
-    with patch("subprocess.run", side_effect=AssertionError("built though it is kept")):
+    error = AssertionError("built though it is kept")
+    with patch("llm_games.wrappers.vector_loops.write_whole", side_effect=error):
         made("public_goods", "rational", loop=True)
     library.unlink()  # it is open
     library.write_bytes(b"rubbish")

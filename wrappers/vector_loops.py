@@ -9,11 +9,11 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import platform
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,7 +26,7 @@ from llm_games.files import cache_folder, write_whole
 from llm_games.noise import Noise, counted
 from llm_games.rulebook import Array, PerTable, Rulebook
 from llm_games.table_batch import Tables, seats_of
-from llm_games.tracing.graph import C, Code, Untraceable, changes, inputs, lifted, standing_in
+from llm_games.tracing.graph import C, Untraceable, changes, inputs, lifted, standing_in, written
 from llm_games.view import Sight
 from llm_games.wrappers.single_agent import LONGEST_WAIT
 
@@ -38,15 +38,10 @@ HEAD = """#include <math.h>
 #define nan NAN
 enum { False, True };
 typedef uint8_t bool_t; typedef float float32_t; typedef double float64_t;
-static inline int64_t within(int64_t i, int64_t n) {
-  i += i < 0 ? n : 0;
-  return (uint64_t)i < (uint64_t)n ? i : 0;
-}
-static inline int64_t over(int64_t a, int64_t b) {
-  return b ? a / b - ((a % b != 0) & ((a < 0) != (b < 0))) : 0;
-}
-static inline int64_t rest(int64_t a, int64_t b) { return b ? a - b * over(a, b) : 0; }
-static inline int64_t ask(int64_t *slots, int64_t t, int64_t n, int64_t *row, int *asks) {
+static int64_t within(int64_t i, int64_t n) { return (i += i < 0 ? n : 0) >= 0 && i < n ? i : 0; }
+static int64_t over(int64_t a, int64_t b) { return b ? a / b - (a % b && (a ^ b) < 0) : 0; }
+static int64_t rest(int64_t a, int64_t b) { return b ? a - b * over(a, b) : 0; }
+static int64_t ask(int64_t *slots, int64_t t, int64_t n, int64_t *row, int *asks) {
   int64_t *slot = slots + t * (n + 1);
   if (!row[0]) return 0;
   if (slot[0] == 2 && !memcmp(slot + 1, row + 1, 8 * n - 8)) return slot[n];
@@ -65,19 +60,19 @@ PAD = 8  # entries between rows
 
 def built(source: str) -> Any:
     """Return the library of a source, from the cache or the system's compiler; else Untraceable."""
-    compiler, cpu = shutil.which(os.environ.get("CC", "cc")), Path("/proc/cpuinfo")
+    compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         raise Untraceable("there is no C compiler")
-    lines = cpu.read_text("utf-8").splitlines() if cpu.exists() else []
-    here = [platform.platform(), *(line for line in lines if line.startswith("flags"))][:2]
-    key = hashlib.sha256("\0".join([compiler, FLAGS, *here, source]).encode()).hexdigest()
+    command = [compiler, *FLAGS.split(), "-x", "c", "-"]
+    run = partial(subprocess.run, check=True, capture_output=True, timeout=60)
+    macros = run([*command, "-dM", "-E"], input=b"").stdout  # of this compiler and processor
+    key = hashlib.sha256(f"{command}{macros}{source}".encode()).hexdigest()
     library = cache_folder() / f"{key[:32]}.so"
     with suppress(OSError):
         return ctypes.CDLL(str(library))
     with TemporaryDirectory() as folder:
         result = Path(folder, "loop.so")
-        command = [compiler, *FLAGS.split(), "-x", "c", "-", "-o", str(result), "-lm"]
-        subprocess.run(command, input=source.encode(), check=True, capture_output=True, timeout=60)
+        run([*command, "-o", str(result), "-lm"], input=source.encode())
         with suppress(OSError):  # a folder that cannot be written is passed over
             write_whole(library, result.read_bytes())
         return ctypes.CDLL(str(result))
@@ -102,10 +97,11 @@ class TableLoop:
 
     def _traced(self, env: Any, rules: Sequence[Any]) -> str:
         """Return the loop in C."""
-        game, seat, none = env.game, self.seat, np.zeros(1, np.bool_)
-        state, moves = standing_in(self.state), lifted(np.zeros((game.players, 1), np.int64))
+        game, seat, tables = env.game, self.seat, dict[str, Any]()
+        state, moves = standing_in(self.state), lifted(env._moves[:, :1] * 0)
+        none, moves[seat] = np.zeros(1, np.bool_), inputs(["moves[t]"], np.int64)
         sight = Sight(game, going := state.replace(over=none, void=none))
-        turn, moves[seat] = lifted(game.asked(going)), inputs(["moves[t]"], np.int64)
+        turn = lifted(game.asked(going))
         for other, player in enumerate(env.seats.sits[:, 0].tolist()):
             if other != seat:
                 key = inputs([f"keys[{other} * N + t]"], np.uint64)
@@ -113,44 +109,39 @@ class TableLoop:
                 move = rules[player](sight.view(other), Noise.keyed(key))
                 moves[other] = np.where(turn[other], move, 0)
         after, outcome = game.settle(going, moves)
-        changed, asked = changes(state, after), lifted(game.asked(state))[seat][:, None]
-        shown = {"asked": asked, "seen": lifted(game.observe(state))[seat]}
         paid = outcome.rewards, outcome.finished, outcome.broke, outcome.record["actions"]
-        if self.laddered:
-            shown["rungs"] = lifted(game.rungs(state))[seat][:, None]
-        of_learner = [lifted(part)[seat] for part in paid]
-        outputs = [*of_learner, turn, *changed.values()]
+        changed = changes(state, after)
+        outputs = [*(lifted(part)[seat] for part in paid), turn, *changed.values()]
+        look, ((waits,),) = written([turn[seat]], C, tables)
         # What is put out is used twice: so all of it has a name before any of it is written.
-        groups = [turn[seat]], [*outputs, *outputs], [*shown.values()]
-        self.tables = dict[str, Any]()
-        look, play, show = (Code(group, C, self.tables) for group in groups)
-        self.draws = any("keys" in part.args[0] for part in play.uses if part.op == "input")
-        calls = {play.named(p.args[0]): p.args for p in play.uses if p.op == "called"}
-        slots = {n: np.zeros((env.num_envs, len(c)), np.int64) for n, c in calls.items()}
-        self.calls = [(call[0], slots[name]) for name, call in calls.items()]
-        self.tables |= slots
-        fields = {f"s_{name}": array for name, array in vars(self.state).items()}
+        play, texts = written([*outputs, *outputs], C, tables)
+        (reward,), (finished,), (broke,), (action,), turns, *rows = texts
+        shown = [lifted(game.asked(state))[seat], lifted(game.observe(state))[seat, 0]]
+        shown += [lifted(game.rungs(state))[seat]] * self.laddered
+        show, ((asked,), seen, *rungs) = written(shown, C, tables)
+        self.draws = "keys[" in "".join(play)
+        self.calls = {name: call for name, call in tables.items() if isinstance(call, tuple)}
+        for name, (_, width) in self.calls.items():
+            tables[name] = np.zeros((env.num_envs, width + 1), np.int64)
+        self.tables, fields = tables, {f"s_{name}": f for name, f in vars(self.state).items()}
         arrays = self._parts(env, env._moved) | self.tables | fields
-        (reward,), (finished,), (broke,), (action,), turns, *rows = map(play.texts, outputs)
-        (waits,), texts = look.texts(turn[seat]), {n: show.texts(row) for n, row in shown.items()}
         return "\n".join([
             HEAD, "int asks = 0, again = 0;",
             *(f"{a.dtype}_t *restrict {name} = *given++;" for name, a in arrays.items()),
             "for (int64_t t = 0; t < N; t++) {",
-            "for (int64_t step = 0; due[t]; step++) {", "{", *look.lines,
+            "for (int64_t step = 0; due[t]; step++) {", "{", *look,
             f"if ({waits} > moved[t] || finished[t] || s_round[t] >= last) break; }}",
-            f"if (step == {LONGEST_WAIT}) return 1;", *play.lines,
+            f"if (step == {LONGEST_WAIT}) return 1;", *play,
             "if (asks) { asks = 0; again = 2; break; }",
             *(f"s_{name}[{k} * M + t] = {text};"
-              for name, row in zip(changed, rows, strict=True) for k, text in enumerate(row)),
+              for name, row in zip(changed, rows, strict=False) for k, text in enumerate(row)),
             f"reward[t] += {reward}; payoff[t] += {reward}; finished[t] = {finished}; steps[t]++;",
             f"if (moved[t]) {{ acted[t] = 1; broke[t] = {broke}; action[t] = {action};",
             "moved[t] = 0; moves[t] = 0; }",
             *(f"decided[{k} * N + t] += {row[0]};" for k, row in enumerate(turns) if self.draws),
-            "}", *show.lines,
-            *(f"{name}[t * {len(row)} + {k}] = {text};"
-              for name, (row,) in texts.items() for k, text in enumerate(row)),
-            "} return again; }\n",
+            "}", *show, f"asked[t] = {asked};",
+            *(f"seen[t * {len(seen)} + {k}] = {text};" for k, text in enumerate(seen)),
+            *(f"rungs[t] = {text};" for (text,) in rungs), "} return again; }\n",
         ])  # fmt: skip
 
     def _parts(self, env: Any, mask: PerTable) -> dict[str, Array]:
@@ -218,8 +209,8 @@ class TableLoop:
         given = (ctypes.c_void_p * len(places))(*places)
         last = env.game.begun + (env.max_cycles or 2**62)
         while (again := self._play(*map(ctypes.c_int64, (n, n + PAD, last)), given)) == 2:
-            for function, slots in self.calls:
-                asked = slots[:, 0] == 1
+            for name, (function, _) in self.calls.items():
+                asked = (slots := self.tables[name])[:, 0] == 1
                 slots[asked, -1] = function(slots[asked, 1:-1])
                 slots[asked, 0] = 2
         if again:
@@ -227,11 +218,9 @@ class TableLoop:
         env._acted |= (acted := parts["acted"])
         env._action[acted] = env.game.in_units(parts["action"])[acted]
         self._changed(env.tables)
-        vars(env._view())["asked"] = parts["asked"]
+        vars(env._view()).update(asked=parts["asked"], numbers=parts["seen"])
         if self.laddered:
             vars(env._view())["mask"] = env.game.ladder.take(parts["rungs"], axis=0)
-        if env.obs_mode != "text":
-            vars(env._view())["numbers"] = parts["seen"]
 
 
 def pointers(array: Array, source: Array | None) -> Iterator[tuple[int, int, int]]:

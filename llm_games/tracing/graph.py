@@ -21,12 +21,9 @@ import numpy as np
 from llm_games.arrays import StandIn
 
 WIDE = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64}  # by NumPy's kinds
-OF_TRUTHS = {"multiply": "bitwise_and", "logical_and": "bitwise_and", "logical_not": "invert"}
-OF_TRUTHS |= {"add": "bitwise_or", "logical_or": "bitwise_or"}
 SUMMED = 8  # so many floats in a row are summed by NumPy in another order than one after another
 MOST_NODES = 20_000
 LONG = 200  # letters of an expression that is not parted
-PYTHON, C = 0, 1
 FORMS = r"""
 =           {name} = {text}                   const {T} {name} = {text};
 input       {0}
@@ -34,22 +31,22 @@ const       {0}                               ({T}){0}
 load        s_{1}[{0}]                        ({T})s_{1}[within({0}, {2}) * M + t]
 look        {1}[{0}]                          ({T}){1}[within({0}, {2})]
 pick        ({row},)[{0}]                     ((const {T}[]){{{row}}})[within({0}, {n})]
-called      {0}({row})                        ask({0}, t, {n}, (int64_t[]){{{row}}}, &asks)
+called      ask({0}, t, {n}, (int64_t[]){{{row}}}, &asks)
 where       {1} if {0} else {2}               {0} ? {1} : {2}
 castb       {0} != 0
 castbi      1 if {0} else 0                   ({T}){0}
 castbf      1.0 if {0} else 0.0               ({T}){0}
 castfi      int({0})                          ({T}){0}
+castf       {0} + 0.0                         ({T}){0}
 castui      {0} - ({0} >> 63 << 64)           ({T}){0}
 castiu      {0} & 0xFFFFFFFFFFFFFFFF          ({T}){0}
-castf       {0} + 0.0                         ({T}){0}
 addu        {0} + {1} & 0xFFFFFFFFFFFFFFFF    {0} + {1}
 multiplyu   {0} * {1} & 0xFFFFFFFFFFFFFFFF    {0} * {1}
 floor_dividei  {0} // {1}                     over({0}, {1})
 remainderi  {0} % {1}                         rest({0}, {1})
-bitwise_andb  {0} and {1}                     {0} & {1}
-bitwise_orb   {0} or {1}                      {0} | {1}
-invertb     not {0}                           !{0}
+bitwise_andb|logical_andb|multiplyb  {0} and {1}  {0} & {1}
+bitwise_orb|logical_orb|addb  {0} or {1}      {0} | {1}
+invertb|logical_notb  not {0}                 !{0}
 negative    -{0}
 floori      {0}
 """
@@ -60,7 +57,9 @@ SIGNS += "bitwise_and & bitwise_or |"
 LINES = [re.split(r"  +", line) for line in FORMS.strip().split("\n")]
 LINES += [[f"{name}f", f"{name}({{0}})"] for name in ("floor", "ceil", "rint", "sqrt")]
 LINES += [[name, f"{{0}} {sign} {{1}}"] for name, sign in re.findall(r"(\S+) (\S+)", SIGNS)]
-IN = [{name: forms[way % len(forms)] for name, *forms in LINES} for way in (PYTHON, C)]
+PYTHON, C = (
+    {name: forms[way] for names, *forms in LINES for name in names.split("|")} for way in (0, -1)
+)
 
 
 class Untraceable(TypeError):
@@ -99,13 +98,10 @@ def const(number: Any, dtype: Any = np.int64) -> Node:
 def made(op: str, kind: str, *args: Node) -> Node:
     """Return the node of an operation on nodes of the kinds that it takes, or a simpler one."""
     first, last = args[0], args[-1]
-    op = OF_TRUTHS.get(op, op) if kind == "b" else op
     if op == "cast" and first.kind == kind:
         return first
     if op == "where" and (first.op == "const" or args[1] is last):
         return args[1] if first.op != "const" or first.args[0] else last
-    if op == "not_equal" and first is last and first.kind != "f":
-        return const(False, bool)
     if all(arg.op == "const" for arg in args):
         of = WIDE[kind] if op == "cast" else getattr(np, op)
         with np.errstate(all="ignore"):
@@ -113,11 +109,9 @@ def made(op: str, kind: str, *args: Node) -> Node:
     if op == "cast" and first.op == "where" and last.args[2].op == "const":
         arms = [made("cast", kind, arm) for arm in first.args[1:]]
         return made("where", kind, first.args[0], *arms)
-    for one, other in (args, args[::-1]) if len(args) == 2 else ():
-        if op == "multiply" and kind == "i" and one.op == "cast" and one.args[0].kind == "b":
+    for one, other in (args, args[::-1]) if (op, kind) == ("multiply", "i") else ():
+        if one.op == "cast" and one.args[0].kind == "b":
             return made("where", kind, one.args[0], other, const(0))
-        if one.op == "const" and kind == "b" and op in ("bitwise_and", "bitwise_or"):
-            return other if one.args[0] == (op == "bitwise_and") else one
     return Node(op, kind, *args)
 
 
@@ -140,46 +134,38 @@ def pick(index: Node, entries: Any) -> Node:
     return Node("pick", first.kind, index, *entries)
 
 
-class Code:
-    """Lines that work out arrays of nodes; what is used once stands where it is used.
+def written(arrays: Sequence[Any], forms: Any, tables: dict[str, Any]) -> tuple[Any, Any]:
+    """Return lines that work out arrays of nodes, and what the entries are then, in lists.
 
-    `uses` counts how often each node is used, `tables` are its constants and those of other code.
+    What is used once stands where it is used. Constants go into `tables`, by the names they get.
     """
-
-    def __init__(self, arrays: Sequence[Any], language: int, tables: dict[str, Any]) -> None:
-        self.lines, self.tables, self._texts = list[str](), tables, dict[Node, str]()
-        self.uses = Counter(node for array in arrays for node in np.asarray(array).ravel())
-        todo, forms = [*self.uses], IN[language]
-        while todo:
-            parts = [arg for arg in todo.pop().args if isinstance(arg, Node)]
-            todo += {*parts} - self.uses.keys()
-            self.uses.update(parts)
-        for part in sorted(self.uses, key=lambda part: part.number):
-            op, kind, args = part.op, part.kind, [*map(self.named, part.args)]
-            kinds = "".join(arg.kind for arg in part.args if isinstance(arg, Node))
-            form = forms.get(op + kinds + kind) or forms.get(op + kind) or forms.get(op)
-            if form is None:
-                raise Untraceable(f"np.{op} is not traced")
-            names = {"T": f"{WIDE[kind].__name__}_t", "n": len(args) - 1}
-            text = f"({form.format(*args, row=', '.join(map(str, args[1:])), **names)})"
-            if (self.uses[part] > 1 or len(text) > LONG) and op not in ("const", "input"):
-                name = f"t{len(self.lines)}"
-                self.lines.append(forms["="].format(name=name, text=text, **names))
-                text = name
-            self._texts[part] = text
-
-    def named(self, arg: Any) -> Any:
-        if isinstance(arg, Node):
-            return self._texts[arg]
-        if not isinstance(arg, np.ndarray | partial):
-            return arg
-        name = next((n for n, table in self.tables.items() if table is arg), f"c{len(self.tables)}")
-        self.tables[name] = arg
-        return name
-
-    def texts(self, array: Any) -> Any:
-        """Return the text of each node of an array, in lists."""
-        return np.asarray(np.frompyfunc(self._texts.get, 1, 1)(np.asarray(array)), object).tolist()
+    lines, texts = list[str](), dict[Any, Any]()
+    uses = Counter(node for array in arrays for node in np.asarray(array).ravel())
+    todo = [*uses]
+    while todo:
+        parts = [arg for arg in todo.pop().args if isinstance(arg, Node)]
+        todo += {*parts} - uses.keys()
+        uses.update(parts)
+    for part in sorted(uses, key=lambda part: part.number):
+        op, kind, args = part.op, part.kind, list[Any]()
+        for arg in part.args:
+            if is_table := isinstance(arg, np.ndarray | tuple):
+                name = next((n for n, t in tables.items() if t is arg), f"c{len(tables)}")
+                tables[name] = arg
+            args.append(name if is_table else texts.get(arg, arg))
+        kinds = "".join(arg.kind for arg in part.args if isinstance(arg, Node))
+        form = forms.get(op + kinds + kind) or forms.get(op + kind) or forms.get(op)
+        if form is None:
+            raise Untraceable(f"np.{op} is not traced")
+        names = {"T": f"{WIDE[kind].__name__}_t", "n": len(args) - 1}
+        text = f"({form.format(*args, row=', '.join(map(str, args[1:])), **names)})"
+        if (uses[part] > 1 or len(text) > LONG) and op != "const":
+            name = f"t{len(lines)}"
+            lines.append(forms["="].format(name=name, text=text, **names))
+            text = name
+        texts[part] = text
+    text_of = np.frompyfunc(texts.get, 1, 1)
+    return lines, [np.asarray(text_of(np.asarray(a)), object).tolist() for a in arrays]
 
 
 def stand_in(cells: Any, dtype: Any) -> TracedArray:
@@ -211,9 +197,8 @@ def standing_in(state: Any) -> Any:
     """Return a state of stand-ins; a number is known by its field, and its place in that."""
     fields = dict[str, Any]()
     for name, array in vars(state).items():
-        nodes = [
-            Node("load", array.dtype.kind, const(k), name, array.size) for k in range(array.size)
-        ]
+        load = partial(Node, "load", array.dtype.kind)
+        nodes = [load(const(k), name, array.size) for k in range(array.size)]
         fields[name] = stand_in(nodes, array.dtype).reshape(array.shape)
     return state.replace(**fields)
 
@@ -235,14 +220,19 @@ def changes(before: Any, after: Any) -> dict[str, TracedArray]:
 
 def _type(array: Any) -> Any:
     """Return the type of an operand; Python's numbers take that of what is beside them."""
-    known = type(array) if type(array) in (int, float) else getattr(array, "dtype", None)
-    return known or np.asarray(array).dtype
+    weak = type(array) in (int, float)
+    return type(array) if weak else getattr(array, "dtype", None) or np.asarray(array).dtype
 
 
-def _where(condition: Any, yes: Any, no: Any) -> TracedArray:
-    dtype = np.result_type(*(a if type(a) in (int, float) else _type(a) for a in (yes, no)))
-    arms = (cast(arm, dtype) for arm in (yes, no))
-    return each(partial(made, "where", dtype.kind), dtype, cast(condition, bool), *arms)
+def alike(arrays: Sequence[Any]) -> list[TracedArray]:
+    """Return stand-ins of the type that arrays have together."""
+    dtype = np.result_type(*(a if type(a) in (int, float) else _type(a) for a in arrays))
+    return [cast(array, dtype) for array in arrays]
+
+
+def _where(condition: Any, *arms: Any) -> TracedArray:
+    yes, no = alike(arms)
+    return each(partial(made, "where", yes.dtype.kind), yes.dtype, cast(condition, bool), yes, no)
 
 
 def _parts(array: Any, axis: int | None) -> list[TracedArray]:
@@ -288,33 +278,28 @@ def _sorted(array: Any, *_: Any, axis: int = -1, places: bool = False, **__: Any
 
 def _take(values: Any, index: Any, axis: int | None = None, **_: Any) -> TracedArray:
     index, constant = lifted(index), not isinstance(values, TracedArray)
-    if index.dtype.kind == "b":
-        raise Untraceable("entries are chosen by truths")
     entries = np.asarray(values)
     entries = entries.reshape(-1) if axis is None else np.moveaxis(entries, axis, 0)
-    rest, axis = entries.shape[1:], axis or 0
-    width = int(np.prod(rest, dtype=int))
-    table = np.ascontiguousarray(entries) if constant else entries.reshape(-1, width)
+    places = np.arange(entries[:1].size).reshape(entries.shape[1:])
+    table, width, axis = np.ascontiguousarray(entries), places.size, axis or 0
 
     def found(here: Node, k: int) -> Node:
         if constant:
             return Node("look", table.dtype.kind, line(here, width, k), table, table.size)
-        return pick(here, table[:, k])
+        return pick(here, table.ravel()[k::width])
 
-    rows = np.frompyfunc(found, 2, 1)(np.asarray(index)[..., None], np.arange(width))
-    rows = rows.reshape((*index.shape, *rest))
+    rows = np.frompyfunc(found, 2, 1)(np.asarray(index)[(..., *[None] * places.ndim)], places)
     moved = np.moveaxis(rows, range(index.ndim), range(axis, axis + index.ndim))
     return stand_in(moved, values.dtype)
 
 
 def _joined(join: Any, arrays: Any, axis: int = 0) -> TracedArray:
-    dtype = np.result_type(*map(_type, arrays))
-    return stand_in(join([np.asarray(cast(array, dtype)) for array in arrays], axis), dtype)
+    parts = alike(arrays)
+    return stand_in(join([*map(np.asarray, parts)], axis), parts[0].dtype)
 
 
 def _empty(like: Any, dtype: Any = None, shape: Any = None) -> TracedArray:
-    dtype = np.dtype(dtype or like.dtype)
-    return stand_in(np.full(like.shape if shape is None else shape, const(0, dtype), object), dtype)
+    return lifted(np.zeros(like.shape if shape is None else shape, dtype or like.dtype))
 
 
 class TracedArray(StandIn, np.ndarray[Any, Any]):
@@ -344,15 +329,14 @@ class TracedArray(StandIn, np.ndarray[Any, Any]):
     def called(self, function: Any, where: Any) -> TracedArray:
         """Return a function's answers to these rows of integers, see `llm_games.arrays`."""
         rows = np.concatenate([where[..., None], self], axis=-1).tolist()
-        calls = [Node("called", "i", partial(function), *row) for row in rows]
+        calls = [Node("called", "i", (function, len(row)), *row) for row in rows]
         return stand_in(calls, np.int64)
 
     def put(self, index: Any, values: Any) -> None:  # type: ignore[override]
         """Set the entries at integers, counted from the first; each is there once."""
-        flat, places = self.reshape(-1), np.arange(self.size)
+        places = np.arange(self.size).reshape(self.shape)
         for place, value in zip(index.reshape(-1), values.reshape(-1), strict=True):
-            flat = np.where(place == places, value, flat)
-        self[...] = flat.reshape(self.shape)
+            self[...] = np.where(place == places, value, self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **how: Any) -> Any:
         name = ufunc.__name__
@@ -384,7 +368,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "isnan": lambda array: array != array,
     "concatenate": partial(_joined, np.concatenate),
     "stack": partial(_joined, np.stack),
-    "sort": _sorted,
     "partition": _sorted,
     "broadcast_to": lambda a, shape: stand_in(np.broadcast_to(np.asarray(a), shape), a.dtype),
     "select": lambda of, entries, none=0: reduce(

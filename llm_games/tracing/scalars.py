@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from operator import itemgetter
 from struct import Struct
 from typing import Any
 
 import numpy as np
 
-from llm_games.arrays import Array, Later
+from llm_games.arrays import Array, Recorded
 from llm_games.facts import LARGEST
 from llm_games.questions import MISSING
-from llm_games.tracing.graph import PYTHON, Code, changes, inputs, lifted, standing_in
+from llm_games.tracing.graph import PYTHON, changes, inputs, lifted, standing_in, written
 
 MOST_PLAYERS = 64
 INT64 = np.dtype(np.int64)
@@ -31,22 +31,6 @@ NAMES: dict[str, Any] = {
 }
 
 
-class PlayedRecord(Later):
-    """The record of a step, worked out at its first look-up."""
-
-    def __init__(self, rules: ScalarRules, *due: list[Any]) -> None:
-        self._rules, self._due, self._of = rules, due, rules.recorded
-
-    @cached_property
-    def _parts(self) -> dict[str, Any]:
-        return dict(zip(self, self._rules.record(*self._due), strict=True))
-
-    def __getitem__(self, name: str) -> Any:
-        is_played = name == "actions"  # what is read most
-        part = self._rules.played(*self._due) if is_played else self._parts[name]
-        return _array(part, *self._of[name])
-
-
 class ScalarRules:
     """A game's `step`, `observe`, facts and who is asked, on a table's numbers.
 
@@ -56,54 +40,50 @@ class ScalarRules:
 
     def __init__(self, game: Any, state: Any) -> None:
         self.game, self.kind = game, type(state)
-        fields = {name: f"s_{name}" for name in vars(state)}
+        self.slots = {name: k for k, name in enumerate(vars(state))}
+        fields = {name: f"s_{name}" for name in self.slots}
         self.forms = {name: (array.dtype, array.shape) for name, array in vars(state).items()}
-        self.slots = {name: k for k, name in enumerate(fields)}
-        before, moves = standing_in(state), inputs([f"a{k}" for k in range(game.players)], INT64)
+        before, moves = standing_in(state), inputs([f"a[{k}]" for k in range(game.players)], INT64)
         after, outcome = game.settle(before.replace(over=np.False_, void=np.False_), moves)
-        changed, paid = changes(before, after), (outcome.rewards, outcome.finished, outcome.broke)
-        self.stays = [name for name in fields if name not in changed]
         parts = {name: lifted(part) for name, part in outcome.record.items()}
-        self.recorded = {name: (part.dtype, part.shape) for name, part in parts.items()}
+        paid = outcome.rewards, outcome.finished, outcome.broke, parts["actions"]
+        changed = changes(before, after)
+        self._recorded = {name: (part.dtype, part.shape) for name, part in parts.items()}
         self._shape, self._nobody = (game.players,), bytes(game.players)
 
         def stepped(texts: list[Any]) -> str:
-            paid, finished, broke, *rows = texts
+            paid, finished, broke, played, *rows = texts
             numbers = (fields | dict(zip(changed, map(str, rows), strict=True))).values()
-            return f"{paid}, [{', '.join(numbers)}, arrays], {flags(finished)}, {flags(broke)}"
+            after = f"[{', '.join(numbers)}]"
+            return f"{paid}, {after}, {flags(finished)}, {flags(broke)}, {played}"
 
-        self._step = self._compile("s, a", stepped, [*paid, *changed.values()], packs=True)
-        self.played = self._compile("s, a", itemgetter(0), [parts["actions"]])
-        self.record = self._compile("s, a", str, parts.values())
+        self._step = self._compile(stepped, [*paid, *changed.values()], packs=True)
+        self._record = self._compile(str, parts.values())
         self.observe = self._reader(itemgetter(0), [game.observe(before)], packs=True)
         self.facts = self._reader(str, [fact.of(before) for fact in game.facts])
         self.asked = self._reader(itemgetter(0), [game.asked(before)])
 
-    def _compile(
-        self, given: str, write: Callable[[Any], Any], arrays: Any, packs: bool = False
-    ) -> Any:
-        """Return a function that returns what is to `write` of the arrays' texts.
+    def _compile(self, write: Callable[[Any], str], arrays: Any, packs: bool = False) -> Any:
+        """Return a function of numbers and moves that returns what is to `write` of arrays' texts.
 
         If it `packs`, the first of them is an array of NumPy, not a list.
         """
-        code = Code(arrays := [*map(lifted, arrays)], PYTHON, {})
-        lines = [f"{', '.join(f's_{name}' for name in self.slots)}, arrays = s"]
-        if given == "s, a":
-            lines.append(f"{', '.join(f'a{k}' for k in range(self.game.players))}, = a")
-        lines, texts = lines + code.lines, [*map(code.texts, arrays)]
-        names = NAMES | {name: table.ravel().tolist() for name, table in code.tables.items()}
+        (first, *others), tables = map(lifted, arrays), dict[str, Any]()
+        shown = [first.reshape(-1) if packs else first, *others]
+        lines, texts = written(shown, PYTHON, tables)
+        names = NAMES | {name: table.ravel().tolist() for name, table in tables.items()}
         if packs:
-            first, flat = arrays[0], ", ".join(code.texts(arrays[0].reshape(-1)))
             names["new"] = partial(np.empty, first.shape, first.dtype)
             names["pack"] = Struct(f"{first.size}{first.dtype.char}").pack_into
-            lines, texts[0] = [*lines, "made = new()", f"pack(made, 0, {flat})"], "made"
-        source = "\n    ".join([f"def play({given}):", *lines, f"return {write(texts)}"])
+            texts[0] = f"pack(made := new(), 0, {', '.join(texts[0])}) or made"
+        head = "def play(s, a=None):", f"{', '.join(f's_{name}' for name in self.slots)} = s"
+        source = "\n    ".join([*head, *lines, f"return {write(texts)}"])
         source = source.replace("'", "")  # those that Python puts around texts in lists
         exec(compile(source, f"<{self.game.name}>", "exec"), names)
         return names["play"]
 
     def _reader(self, *way: Any, **packs: Any) -> Callable[[Any], Any]:
-        read = self._compile("s", *way, **packs)
+        read = self._compile(*way, **packs)
         return lambda state: (numbers := self.numbers_of(state)) and read(numbers)
 
     def numbers_of(self, state: Any) -> Any:
@@ -114,15 +94,18 @@ class ScalarRules:
         arrays = {n: getattr(state, n) for n in self.slots} if type(state) is self.kind else {}
         if {name: (array.dtype, array.shape) for name, array in arrays.items()} != self.forms:
             return None
-        numbers: list[Any] = [array.ravel().tolist() for array in arrays.values()]
-        numbers.append({name: arrays[name] for name in self.stays})
+        numbers = [array.ravel().tolist() for array in arrays.values()]
         entries.update(_rules=self, _numbers=numbers)
         return numbers
 
     def array(self, numbers: list[Any], name: str) -> Any:
         """Return a field of a state."""
-        kept = numbers[-1]
-        return kept[name] if name in kept else _array(numbers[self.slots[name]], *self.forms[name])
+        return _array(numbers[self.slots[name]], *self.forms[name])
+
+    def record(self, *played: list[Any]) -> dict[str, Callable[[], Array]]:
+        """Return the record of a step from numbers by moves; its arrays are made when read."""
+        parts = zip(self._recorded.items(), self._record(*played), strict=True)
+        return {name: partial(_array, part, *form) for (name, form), part in parts}
 
     def step(self, state: Any, actions: Array) -> tuple[Any, ...] | None:
         """Return the next state and the parts of the outcome.
@@ -134,7 +117,7 @@ class ScalarRules:
         if numbers is None or numbers[self.slots["over"]][0]:
             return None
         try:
-            paid, next_numbers, finished, broke = self._step(numbers, moves := actions.tolist())
+            paid, after, finished, broke, played = self._step(numbers, moves := actions.tolist())
         except WAYS_OUT:
             return None
         # What breaks no rule is not large.
@@ -142,8 +125,8 @@ class ScalarRules:
             return None
         next_state = object.__new__(self.kind)
         entries = next_state.__dict__
-        entries["_rules"], entries["_numbers"] = self, next_numbers
-        record, nobody = PlayedRecord(self, numbers, moves), self._nobody
+        entries["_rules"], entries["_numbers"] = self, after
+        record, nobody = Recorded(partial(self.record, numbers, moves), played), self._nobody
         return next_state, paid, _truths(finished or nobody), record, _truths(broke or nobody)
 
 
@@ -152,8 +135,7 @@ def flags(truths: Any) -> str:
 
 
 def _array(numbers: list[Any], dtype: Any, shape: tuple[int, ...]) -> Any:
-    array = np.array(numbers, dtype)
-    return array if array.shape == shape != () else array.reshape(shape)[()]
+    return np.array(numbers, dtype).reshape(shape)[()]
 
 
 @lru_cache(4096)
@@ -170,9 +152,8 @@ def scalar_rules(game: Any) -> ScalarRules | str:
         after, _ = game.settle(state, actions)
         state = state if after.over else after  # whose fields have the kinds that they keep
         rules = ScalarRules(game, state)
-        after, outcome = game.settle(state, actions)
+        played, (after, outcome) = rules.step(state, actions), game.settle(state, actions)
         expected = after, outcome.rewards, outcome.finished, outcome.record, outcome.broke
-        played = rules.step(state, actions)
         equal = played and _bits(rules, *played) == _bits(game, *expected)
     except Exception as error:  # whatever rules do that stand-ins do not take
         return f"{type(error).__name__}: {error}"
@@ -180,6 +161,5 @@ def scalar_rules(game: Any) -> ScalarRules | str:
 
 
 def _bits(rules: Any, state: Any, rewards: Any, finished: Any, record: Any, broke: Any) -> Any:
-    parts = [*state.__getstate__().items(), *record.items()]
-    parts += enumerate((rewards, finished, broke, rules.observe(state)))
-    return [(name, array.dtype, array.shape, array.tobytes()) for name, array in parts]
+    parts = rewards, finished, broke, rules.observe(state), *record.values()
+    return [(a.dtype, a.shape, a.tobytes()) for a in (*state.__getstate__().values(), *parts)]
