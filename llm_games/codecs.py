@@ -582,7 +582,7 @@ class FreeText(Codec):
     ) -> None:
         super().__init__(game, seat, batch)
         self.space, self.reask = text_space(), reask
-        self._repeats: dict[Any, int] = {}  # how often each table's reply was asked for again
+        self._repeats: dict[Any, int] = {}  # each table's bad replies
 
     def begin(self, mask: Any = None) -> None:
         if mask is None or not self.batch:
@@ -612,13 +612,10 @@ class FreeText(Codec):
         return view.question.reply(move)[:LONGEST_TEXT]
 
     def _again(self, view: View, table: Any) -> bool:
-        """Return whether a bad reply is asked for again, and count that."""
-        repeats = self._repeats.get(table, 0)
+        """Count a bad reply; return whether it is asked for again."""
+        self._repeats[table] = bad = self._repeats.get(table, 0) + 1
         # The talk has its own number of reasks.
-        if repeats >= (view.game.talk.reasks if view.sight.talking else self.reask):
-            return False
-        self._repeats[table] = repeats + 1
-        return True
+        return bool(bad <= (view.game.talk.reasks if view.sight.talking else self.reask))
 
     def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
         is_list = isinstance(actions, list | tuple | np.ndarray)

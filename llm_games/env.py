@@ -303,14 +303,12 @@ class TableEnv:
         for player in self.seated.values():
             player.hear()
         self._readings, codecs = {}, self.windows.codecs
-        actions: Any = None
-        for seat, move in self._moves.items() if self.windows.wordy else ():
-            if reading := codecs[seat].reading:
-                # Another move may be played in place of one that broke a rule, or was no speech.
-                if actions is None:
-                    actions = self.game.core.in_units(outcome.record["actions"], spoken).tolist()
-                played = tuple(actions) if isinstance(move, tuple) else actions[seat]
-                self._readings[seat] = reading | {"played": played}
+        if self.windows.wordy:  # another move may be played where one broke a rule or was no speech
+            actions = self.game.core.in_units(outcome.record["actions"], spoken).tolist()
+            for seat, move in self._moves.items():
+                if reading := codecs[seat].reading:
+                    played = tuple(actions) if isinstance(move, tuple) else actions[seat]
+                    self._readings[seat] = reading | {"played": played}
         self._next()
         return outcome
 

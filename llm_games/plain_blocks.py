@@ -23,7 +23,6 @@ NAMES: dict[str, Callable[..., Any]] = {
 }
 KEPT = "number", "exact", "counted", "percent", "listed"  # filters whose texts are kept
 MOST_KEPT = 4096  # of a filter at one place
-_EDGES = re.compile(" *\n *")  # of lines, which are stripped anyway
 
 
 class KeptTexts(dict[Any, str]):
@@ -77,7 +76,8 @@ class Expressions(CodeGenerator):
         for part in statements:
             for piece in part.nodes if isinstance(part, nodes.Output) else [part]:
                 if isinstance(piece, nodes.TemplateData):
-                    text += _EDGES.sub("\n", piece.data).replace("%", "%%")
+                    # Edges of lines are stripped anyway.
+                    text += re.sub(" *\n *", "\n", piece.data).replace("%", "%%")
                 else:
                     text += "%s"
                     slots += f"{self.written(piece, frame)}, "

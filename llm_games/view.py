@@ -147,8 +147,7 @@ class View:
 
     def __init__(self, sight: Sight, seat: Any) -> None:
         self.game, self.seat, self.sight = sight.game, seat, sight
-        several = type(seat) is not int and isinstance(seat, np.ndarray)
-        self.rows = _rows(seat, sight.batch) if several else seat
+        self.rows = _rows(seat, sight.batch) if isinstance(seat, np.ndarray) else seat
 
     @_lazy
     def batch(self) -> tuple[int, ...]:

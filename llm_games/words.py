@@ -171,11 +171,9 @@ class Prompts:
         """
         if view.question is None:
             return ""
-        names = self._names(view, notes)
-        if not reasoning:
-            return self._request(view, names, view.question.plain_form, notes)
-        request = self._request(view, names, view.question.form(True), notes)
-        return f"{request}\n{_render(self._common, {}, 'reasoning')}"
+        form = view.question.form(True) if reasoning else view.question.plain_form
+        request = self._request(view, self._names(view, notes), form, notes)
+        return f"{request}\n{_render(self._common, {}, 'reasoning')}" if reasoning else request
 
     def _request(
         self, view: View, names: dict[str, Any], form: str, notes: Notes = NO_NOTES

@@ -6,8 +6,7 @@ import copy
 import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,18 +84,13 @@ def measure(
     )
 
 
-@dataclass
 class _Counts:
     """Shared by all meters of a table: the least and the most by seat, and calls by step."""
 
-    point: BranchPoint | None = None
-    """What it `holds` is asked of nobody."""
-    usage: dict[int, tuple[Usage, Usage]] = field(
-        default_factory=partial(defaultdict, lambda: (Usage(), Usage()))
-    )
-    calls: dict[int, Counter[int]] = field(default_factory=partial(defaultdict, Counter))
-    """By step, those of each seat."""
-    chance: np.random.Generator = field(default_factory=partial(np.random.default_rng, 0))
+    def __init__(self, point: BranchPoint | None = None) -> None:
+        self.point, self.chance = point, np.random.default_rng(0)  # it `holds` who is not asked
+        self.usage: dict[int, tuple[Usage, Usage]] = defaultdict(lambda: (Usage(), Usage()))
+        self.calls: dict[int, Counter[int]] = defaultdict(Counter)  # by step, those of each seat
 
 
 class _Meter:
