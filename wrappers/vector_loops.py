@@ -149,8 +149,10 @@ class TableLoop:
         n, parts, state = env.num_envs, self._parts(env, mask), env.tables.state
         for name, field in vars(state).items():
             if field is not self._fields.get(name):
-                self._fields[name] = own = padded(field)
-                self._places[name] = own.ctypes.data
+                # Rows of powers of 2 would share the cache's lines.
+                own = np.empty((*field.shape[:-1], n + PAD), field.dtype)[..., :n]
+                own[:] = field
+                self._fields[name], self._places[name] = own, own.ctypes.data
         places = *(part.ctypes.data for part in parts.values()), *self._places.values()
         given = (ctypes.c_void_p * len(places))(*places)
         last = env.game.begun + (env.max_cycles or 2**62)
@@ -167,13 +169,6 @@ class TableLoop:
             env.seats.memories = [m._replace(decided=parts["decided"]) for m in env.seats.memories]
         env.tables.go_on(state.replace(**self._fields), parts["steps"], own=True)
         vars(env._view()).update(asked=parts["asked"], numbers=parts["seen"])
-
-
-def padded(field: Array) -> Array:
-    """Return a copy whose rows do not share the cache's lines, as those of powers of 2 would."""
-    copy = np.empty((*field.shape[:-1], field.shape[-1] + PAD), field.dtype)[..., :-PAD]
-    copy[:] = field
-    return copy
 
 
 def loop_of(env: Any) -> TableLoop | str:
