@@ -170,8 +170,10 @@ class TableLoop:
         if tables.state is not self._state:
             for name in vars(self.state):
                 if (field := getattr(tables.state, name)) is not self._fields.get(name):
-                    self._fields[name] = own = padded(field)
-                    self._places[name] = own.ctypes.data
+                    # Rows of powers of 2 would share the cache's lines.
+                    own = np.empty((*field.shape[:-1], tables.count + PAD), field.dtype)[..., :-PAD]
+                    own[:] = field
+                    self._fields[name], self._places[name] = own, own.ctypes.data
                     self._owners = []  # what `start` knows of it does not hold any more
 
     def _changed(self, tables: Tables) -> None:
@@ -229,13 +231,6 @@ def pointers(array: Array, source: Array | None) -> Iterator[tuple[int, int, int
         step = array.strides[-2] if k else 0
         place = 0 if source is None else source.ctypes.data + k * source.shape[-1] * source.itemsize
         yield array.ctypes.data + k * step, place, array.itemsize
-
-
-def padded(field: Array) -> Array:
-    """Return a copy whose rows do not share the cache's lines, as those of powers of 2 would."""
-    copy = np.empty((*field.shape[:-1], field.shape[-1] + PAD), field.dtype)[..., :-PAD]
-    copy[:] = field
-    return copy
 
 
 def loop_of(env: Any) -> TableLoop | str:

@@ -49,13 +49,15 @@ bitwise_orb|logical_orb|addb  {0} or {1}      {0} | {1}
 invertb|logical_notb  not {0}                 !{0}
 negative    -{0}
 floori      {0}
+floorf|ceilf  copysign({op}({0}), {0})        {op}({0})
+rintf       copysign(round({0}), {0})         rint({0})
+sqrtf       sqrt({0})
 """
 """Operations in Python and in C: of kinds that are taken and made, of a kind made, or of any."""
 SIGNS = "add + subtract - multiply * divide / left_shift << right_shift >> bitwise_xor ^ "
 SIGNS += "less < less_equal <= greater > greater_equal >= equal == not_equal != "
 SIGNS += "bitwise_and & bitwise_or |"
 LINES = [re.split(r"  +", line) for line in FORMS.strip().split("\n")]
-LINES += [[f"{name}f", f"{name}({{0}})"] for name in ("floor", "ceil", "rint", "sqrt")]
 LINES += [[name, f"{{0}} {sign} {{1}}"] for name, sign in re.findall(r"(\S+) (\S+)", SIGNS)]
 PYTHON, C = (
     {name: forms[way] for names, *forms in LINES for name in names.split("|")} for way in (0, -1)
@@ -157,7 +159,7 @@ def written(arrays: Sequence[Any], forms: Any, tables: dict[str, Any]) -> tuple[
         form = forms.get(op + kinds + kind) or forms.get(op + kind) or forms.get(op)
         if form is None:
             raise Untraceable(f"np.{op} is not traced")
-        names = {"T": f"{WIDE[kind].__name__}_t", "n": len(args) - 1}
+        names = {"op": op, "T": f"{WIDE[kind].__name__}_t", "n": len(args) - 1}
         text = f"({form.format(*args, row=', '.join(map(str, args[1:])), **names)})"
         if (uses[part] > 1 or len(text) > LONG) and op != "const":
             name = f"t{len(lines)}"
@@ -370,9 +372,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "stack": partial(_joined, np.stack),
     "partition": _sorted,
     "broadcast_to": lambda a, shape: stand_in(np.broadcast_to(np.asarray(a), shape), a.dtype),
-    "select": lambda of, entries, none=0: reduce(
-        lambda no, pair: _where(pair[0], pair[1], no), [*zip(of, entries, strict=True)][::-1], none
-    ),
     "count_nonzero": lambda array, **_: 0.5,  # neither none nor all
     "zeros_like": _empty,
     "empty_like": _empty,

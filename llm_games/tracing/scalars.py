@@ -23,12 +23,6 @@ from llm_games.tracing.graph import PYTHON, changes, inputs, lifted, standing_in
 MOST_PLAYERS = 64
 INT64 = np.dtype(np.int64)
 WAYS_OUT = ArithmeticError, IndexError, ValueError  # NumPy may know an answer, or says the error
-NAMES: dict[str, Any] = {
-    "floor": lambda x: math.copysign(math.floor(x), x),
-    "ceil": lambda x: math.copysign(math.ceil(x), x),
-    "rint": lambda x: math.copysign(round(x), x),
-    **{name: getattr(math, name) for name in ("sqrt", "nan", "inf")},
-}
 
 
 class ScalarRules:
@@ -53,9 +47,9 @@ class ScalarRules:
 
         def stepped(texts: list[Any]) -> str:
             paid, finished, broke, played, *rows = texts
-            numbers = (fields | dict(zip(changed, map(str, rows), strict=True))).values()
-            after = f"[{', '.join(numbers)}]"
-            return f"{paid}, {after}, {flags(finished)}, {flags(broke)}, {played}"
+            after = [*(fields | dict(zip(changed, rows, strict=True))).values()]
+            flags = [f"bytes({t}) if {' or '.join({*t})} else 0" for t in (finished, broke)]
+            return ", ".join(map(str, [paid, after, *flags, played]))
 
         self._step = self._compile(stepped, [*paid, *changed.values()], packs=True)
         self._record = self._compile(str, parts.values())
@@ -71,7 +65,7 @@ class ScalarRules:
         (first, *others), tables = map(lifted, arrays), dict[str, Any]()
         shown = [first.reshape(-1) if packs else first, *others]
         lines, texts = written(shown, PYTHON, tables)
-        names = NAMES | {name: table.ravel().tolist() for name, table in tables.items()}
+        names = vars(math) | {name: table.ravel().tolist() for name, table in tables.items()}
         if packs:
             names["new"] = partial(np.empty, first.shape, first.dtype)
             names["pack"] = Struct(f"{first.size}{first.dtype.char}").pack_into
@@ -128,10 +122,6 @@ class ScalarRules:
         entries["_rules"], entries["_numbers"] = self, after
         record, nobody = Recorded(partial(self.record, numbers, moves), played), self._nobody
         return next_state, paid, _truths(finished or nobody), record, _truths(broke or nobody)
-
-
-def flags(truths: Any) -> str:
-    return f"bytes({truths}) if {' or '.join(dict.fromkeys(truths))} else 0"
 
 
 def _array(numbers: list[Any], dtype: Any, shape: tuple[int, ...]) -> Any:

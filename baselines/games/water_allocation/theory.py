@@ -71,8 +71,8 @@ def even(situation: WaterSituation, noise: Noise | None = None) -> Array:
 
 def urgent(situation: WaterSituation, noise: Noise | None = None) -> Array:
     """Return all the money on the last day to live, half of it one day before, else 0."""
-    bids = [situation.balance, situation.balance // 2]
-    return situation.needed(np.select([situation.slack == 0, situation.slack == 1], bids))
+    early = np.where(situation.slack == 1, situation.balance // 2, 0)
+    return situation.needed(np.where(situation.slack == 0, situation.balance, early))
 
 
 RULES: dict[str, Rule] = {  # of thumb
