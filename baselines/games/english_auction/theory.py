@@ -46,9 +46,8 @@ def bears(
     # Most are decided without it: a loss, more than all later gains, or money enough for them all.
     useful = (gains > 0) & (units <= budget_units[..., None])
     units, gains = units * useful, gains * useful
-    free = units.sum(axis=-1) <= rest_units
     yes = (price <= budget) & (gain >= 0)
-    unclear = yes & ~free & (gain < gains.sum(axis=-1))
+    unclear = yes & (units.sum(axis=-1) > rest_units) & (gain < gains.sum(axis=-1))
     parts = units, gains, budget_units[..., None], rest_units[..., None]
     return yes & (gain >= called(_lost, unclear, np.concatenate(parts, axis=-1)))
 
