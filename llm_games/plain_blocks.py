@@ -44,8 +44,8 @@ class KeptTexts(dict[Any, str]):
         return text
 
 
-def plain_blocks(template: nodes.Template, filters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the functions of a template's blocks, but of those that have no plain form."""
+def plain_blocks(template: Any, filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the functions of a parsed template's blocks, but of those without a plain form."""
     writer = Expressions(template.environment, None, None, optimized=False)
     blocks, writer.names = dict[str, Any](), {**NAMES, **filters}
     for choice in template.find_all(nodes.CondExpr):

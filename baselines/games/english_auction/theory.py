@@ -64,7 +64,8 @@ def _lost(rows: Array) -> list[int]:
 @lru_cache(4096)
 def _knapsack_of(row: bytes, budget: int) -> Any:
     """Return the `knapsack` of one row of costs and gains; most come again and again."""
-    return knapsack(*np.frombuffer(row, np.int64).reshape(2, -1).tolist(), budget).tolist()
+    costs, gains = np.frombuffer(row, np.int64).reshape(2, -1).tolist()
+    return knapsack(costs, gains, budget).tolist()
 
 
 def expected_prices(starts: Array, start: Array, money: Array) -> Array:
