@@ -44,19 +44,18 @@ class KeptTexts(dict[Any, str]):
         return text
 
 
-def plain_blocks(template: nodes.Template, filters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the functions of a template's blocks, but of those that have no plain form."""
+def plain_blocks(template: Any, filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the functions of a parsed template's blocks, but of those without a plain form."""
     writer = Expressions(template.environment, None, None, optimized=False)
-    functions, writer.names = dict[str, Any](), {**NAMES, **filters}
+    blocks, writer.names = dict[str, Any](), {**NAMES, **filters}
     for choice in template.find_all(nodes.CondExpr):
         choice.expr2 = choice.expr2 or nodes.Const("")
     for block in template.find_all(nodes.Block):
         frame: Any = Frame(nodes.EvalContext(template.environment))
         frame.scope = {}
         with suppress(KeyError):
-            code = f"lambda n: {writer.body(block.body, frame)}"
-            functions[block.name] = eval(code, writer.names)
-    return functions
+            blocks[block.name] = eval(f"lambda n: {writer.body(block.body, frame)}", writer.names)
+    return blocks
 
 
 class Expressions(CodeGenerator):

@@ -224,16 +224,15 @@ class View:
         fact, _ = self.game.fact_index[f"{name}_0"]
         return self._heard(np.moveaxis(self.sight.fact(fact), 0, -1), 1)
 
-    def _heard(self, value: Array, last_axes: int = 0) -> Array:
-        shape, hears = self.sight.batch, self.sight.hears
-        if value.ndim > len(shape) + last_axes:  # each seat's own, else what all hear
+    def _heard(self, value: Array, last: int = 0) -> Array:
+        shape, hears = (*self.sight.batch, *value.shape[value.ndim - last :]), self.sight.hears
+        if value.ndim > len(shape):  # each seat's own, else what all hear
             if isinstance(self.rows, tuple):  # what is the same at all tables may be there once
-                columns = value.shape[value.ndim - last_axes :]
-                value = np.broadcast_to(value, (len(value), *shape, *columns))
+                value = np.broadcast_to(value, (len(value), *shape))
             value = value[self.rows]
         if value.dtype.kind == "b":
             value = value.astype(np.int64)
-        heard = (..., *(None,) * last_axes)
+        heard = (..., *(None,) * last)
         return value if hears is None else value * hears[self.rows][heard]
 
     def each(self, name: str) -> Array:

@@ -414,16 +414,15 @@ class OpenAIClient:
         line = self._account()
         if line.library is None:
             http = connections(self.base_url, self.timeout, self._masked)
-            line.library = openai.AsyncOpenAI(
+            library = openai.AsyncOpenAI(
                 api_key=self._key.reveal() if self._key else "none",
                 base_url=self.base_url,
                 max_retries=0,
                 http_client=http,
                 timeout=http.timeout,
             )
-            headers: Any = dict.fromkeys(line.library.platform_headers(), openai.omit)
-            headers |= self._headers  # and no statistics
-            line.library = line.library.with_options(default_headers=headers)
+            statistics: Any = dict.fromkeys(library.platform_headers(), openai.omit)
+            line.library = library.with_options(default_headers=statistics | self._headers)
         return line.library
 
     # -- replies ----------------------------------------------------------------------------------

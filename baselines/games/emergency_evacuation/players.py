@@ -35,9 +35,7 @@ class Walking:
         if not moving.any():
             return self.choose(*arguments)
         step = self._step(view, noise.of("step"))
-        if not moving.all():
-            step = np.where(moving, step, self.choose(*arguments))
-        return step
+        return step if moving.all() else np.where(moving, step, self.choose(*arguments))
 
     def _step(self, view: View, noise: Noise) -> Array:
         game, state, exits = view.game, view.sight.state, view.sight.state.target
@@ -48,8 +46,7 @@ class Walking:
         table = np.ogrid[tuple(slice(n) for n in state.round.shape)]
         cells = np.moveaxis(likes[exits[view.rows], position], -1, 0)
         free = ~game.occupied(state)[(cells, *table)] | (cells == position)
-        if game.moves == "simultaneous" and not wang:
-            free[:] = True
+        free |= game.moves == "simultaneous" and not wang
         best = free.argmax(axis=0)
         if wang:
             second = (free & (free.cumsum(axis=0) == 2)).argmax(axis=0)

@@ -46,9 +46,8 @@ def bears(
     # Most are decided without it: a loss, more than all later gains, or money enough for them all.
     useful = (gains > 0) & (units <= budget_units[..., None])
     units, gains = units * useful, gains * useful
-    free = units.sum(axis=-1) <= rest_units
     yes = (price <= budget) & (gain >= 0)
-    unclear = yes & ~free & (gain < gains.sum(axis=-1))
+    unclear = yes & (units.sum(axis=-1) > rest_units) & (gain < gains.sum(axis=-1))
     parts = units, gains, budget_units[..., None], rest_units[..., None]
     return yes & (gain >= called(_lost, unclear, np.concatenate(parts, axis=-1)))
 
@@ -65,7 +64,8 @@ def _lost(rows: Array) -> list[int]:
 @lru_cache(4096)
 def _knapsack_of(row: bytes, budget: int) -> Any:
     """Return the `knapsack` of one row of costs and gains; most come again and again."""
-    return knapsack(*np.frombuffer(row, np.int64).reshape(2, -1).tolist(), budget).tolist()
+    costs, gains = np.frombuffer(row, np.int64).reshape(2, -1).tolist()
+    return knapsack(costs, gains, budget).tolist()
 
 
 def expected_prices(starts: Array, start: Array, money: Array) -> Array:

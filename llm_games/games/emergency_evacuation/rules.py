@@ -743,8 +743,9 @@ class EmergencyEvacuation(Rulebook):
         going &= (places >= state.position) & (due & (state.phase == MOVE) & ~state.over)
         coming = np.where(going, line, NOBODY)
         next_state = self._moved(state, coming, None, (likes, np.broadcast_to(second, mine.shape)))
-        moved = (coming[:, None] == places).any(axis=0)
-        return next_state.replace(position=state.position + going.sum(axis=0)), moved
+        moved = np.zeros((self.players + 1, *due.shape), np.bool_)
+        np.put_along_axis(moved, coming, np.True_, axis=0)  # of nobody in the last row
+        return next_state.replace(position=state.position + going.sum(axis=0)), moved[:-1]
 
     def _moved(
         self, state: EvacuationState, line: PerPlayer, wish: PerPlayer | None, walkers: Any = None
