@@ -35,14 +35,14 @@ class Later(Mapping[str, Array]):
 
 
 class Recorded(Later):
-    """The record of a step, worked out when a part is read, but the `actions` if they are given."""
+    """A step's record, worked out of what is due when a part but the `actions`, if any, is read."""
 
-    def __init__(self, record: Callable[[], Mapping[str, Any]], actions: Any = None) -> None:
-        self._record, self._actions = record, actions
+    def __init__(self, actions: Any, record: Callable[..., Mapping[str, Any]], *due: Any) -> None:
+        self._actions, self._record, self._due = actions, record, due
 
     @cached_property
     def _of(self) -> Mapping[str, Any]:  # type: ignore[override]
-        return self._record()
+        return self._record(*self._due)
 
     def __getitem__(self, name: str) -> Array:
         if name == "actions" and self._actions is not None:

@@ -555,7 +555,7 @@ class Rulebook(ABC):
         """Settle the tables that go on; the others' part of the record waits until it is read."""
         going, shape = (~state.over).nonzero()[0], actions.shape
         whole = partial(self._settle_all, state, actions, not self.passes_over)
-        record = Recorded(lambda: whole()[1].record)
+        record = Recorded(None, lambda: whole()[1].record)
         outcome = Outcome(np.zeros(shape), np.ones(shape, bool), record, np.zeros(shape, bool))
         if len(going):
             before = state.table(going)

@@ -120,7 +120,7 @@ class ScalarRules:
         next_state = object.__new__(self.kind)
         entries = next_state.__dict__
         entries["_rules"], entries["_numbers"] = self, after
-        record, nobody = Recorded(partial(self.record, numbers, moves), played), self._nobody
+        record, nobody = Recorded(played, self.record, numbers, moves), self._nobody
         return next_state, paid, _truths(finished or nobody), record, _truths(broke or nobody)
 
 
