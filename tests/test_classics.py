@@ -123,7 +123,7 @@ THRESHOLDS = {  # a rule after CC, CD, DC, DD, and from when on it is subgame pe
 )
 def test_thresholds_are_those_of_brute_force(name):
     """Over the 16 rules that remember a round; tit for tat is perfect at no chance but one."""
-    table = lg.rules("matrix_game", preset=name).given.exact
+    table = lg.rules("matrix_game", preset=name).table.exact
     for rule, threshold in THRESHOLDS.items():
         least = threshold(Dilemma.of(table))
         for chance in (least - Fraction(1, 1000), least, least + Fraction(1, 1000)):
