@@ -51,7 +51,7 @@ def from_uniform(choice: Callable[[Any, int], int]) -> Rule:
     def rule(level: int, view: View, noise: Noise) -> Array:
         game = view.game
         if level == 0:
-            return noise.integers(game.low, game.high, shape(view), endpoint=True)
+            return noise.integers(game.low, game.high, endpoint=True)
         return np.full(shape(view), choice(game, level))
 
     return rule

@@ -300,3 +300,14 @@ def test_shares_of_strategies_are_those_published(name, row):
     found = {figure.measure: figure.value for figure in told}
     for measure, share in printed(BY_SHARE, row).items():
         assert found[measure] == pytest.approx(share, abs=0.0051)
+
+
+@pytest.mark.parametrize("game", ["travelers_dilemma", "minimum_effort"])
+def test_level_0_draws_one_number_a_table(game):
+    others = np.arange(lg.rules(game).players) != 0
+    envs = lg.learners(game, 64, opponents="level_k:0")
+    envs.reset(seed=1)
+    for _ in range(3):
+        envs.step(np.full(64, envs.single_action_space.n - 1))
+    drawn = envs.tables.state.actions[others]
+    assert len(np.unique(drawn)) > 5
