@@ -179,8 +179,7 @@ def _rule_chances(rule: AdaptiveRule, foretold: ForetoldMoves, last_rounds: Last
     if rule.spread is None:
         states = _states(foretold, last_rounds)
         return np.asarray(rule.coefficients[states, foretold.actions - foretold.low])
-    own, others, constant = rule.coefficients
-    aimed = own * last_rounds.own + others * last_rounds.others + constant
+    aimed = last_rounds.regressors @ rule.coefficients
     above = np.where(foretold.actions >= foretold.high, np.inf, foretold.actions + 0.5)
     below = np.where(foretold.actions <= foretold.low, -np.inf, foretold.actions - 0.5)
     near = ndtr((above - aimed) / rule.spread) - ndtr((below - aimed) / rule.spread)
@@ -211,8 +210,8 @@ def errors_by_episode(
     whole = _solved(squares.sum(axis=0), products.sum(axis=0))
     if count == 1:
         return np.full(3, np.nan)
-    left = _solved(squares.sum(axis=0) - squares, products.sum(axis=0) - products)
-    return np.asarray(np.sqrt(((left - whole) ** 2).sum(axis=0)))
+    rest = _solved(squares.sum(axis=0) - squares, products.sum(axis=0) - products)
+    return np.asarray(np.sqrt(((rest - whole) ** 2).sum(axis=0)))
 
 
 def _solved(squares: Array, products: Array) -> Array:

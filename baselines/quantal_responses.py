@@ -175,9 +175,9 @@ def _slope(choices: StageChoices, rate: float) -> tuple[float, float]:
     counts, earned, rounds = choices
     totals = [part.sum(axis=0, keepdims=True) for part in choices]
     whole = float(_slopes(totals[0], totals[1], totals[2], rate)[0])
-    left = _slopes(totals[0] - counts, totals[1] - earned, totals[2] - rounds, rate)
+    rest = _slopes(totals[0] - counts, totals[1] - earned, totals[2] - rounds, rate)
     count = len(rounds)
-    return whole, float(np.sqrt((count - 1) / count * ((left - left.mean()) ** 2).sum()))
+    return whole, float(np.sqrt((count - 1) / count * ((rest - rest.mean()) ** 2).sum()))
 
 
 def _slopes(counts: Array, earned: Array, rounds: Array, rate: float) -> Array:

@@ -5,13 +5,14 @@ A JSON object a game says who sat where, what each did, what chance decided, and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from llm_games.benchmarks.record.checked_table import Settings, Text, checked
-from llm_games.benchmarks.run.imports import Recording, read_json
+from llm_games.benchmarks.run.imports import Recording
 from llm_games.errors import LLMGamesError
 from llm_games.wrappers.imported import BadRecording
 
@@ -28,12 +29,10 @@ class PlainRecording(Settings):
     payoffs: list[float] | None = None  # of the whole game, held against the rules
 
 
-def read(path: Path) -> Recording:
+def read(path: Path, data: Mapping[str, Any]) -> Recording:
     """Read a recording; BadRecording: something is missing, or lists are not of one length."""
     try:
-        plain = checked(PlainRecording, read_json(path), path)
-    except BadRecording:
-        raise
+        plain = checked(PlainRecording, data, path)
     except LLMGamesError as error:
         raise BadRecording(f"{error}; mend the file, or leave it out") from None
     seats = len(plain.players)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.run.imports import Recording, read_json
+from llm_games.benchmarks.run.imports import Recording
 from llm_games.wrappers.imported import BadRecording
 
 VERSIONS = ("v1", "v2", "v3", "v4", "v5")
@@ -22,8 +22,8 @@ AUTHORS = {"preset": "gamma_bench_authors"}
 class _File:
     """A file, and where in it is read, for messages."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.data = path, read_json(path)
+    def __init__(self, path: Path, data: Mapping[str, Any]) -> None:
+        self.path, self.data = path, data
         self.meta = self.of(self.data, "meta", dict, "the file")
         self.rounds = self.of(self.data, "round_records", list, "the file")
         self.players = self.of(self.data, "player_data", list, "the file")
@@ -84,9 +84,9 @@ def is_one(data: Mapping[str, Any]) -> bool:
     return "player_data" in data or "round_records" in data
 
 
-def read(path: Path) -> Recording:
+def read(path: Path, data: Mapping[str, Any]) -> Recording:
     """Read a recording; BadRecording: something of it is missing, or of a form that is unknown."""
-    file = _File(path)
+    file = _File(path, data)
     if file.meta.get("version") not in VERSIONS:
         version = file.meta.get("version")
         raise file.wrong(f"version {version!r} of meta is unknown, known are {', '.join(VERSIONS)}")

@@ -30,9 +30,13 @@ def import_all(
     ]
     if not paths:
         raise BadRecording(f"{', '.join(map(str, files))}: there is no .json file")
-    foreign = [gamma_bench.is_one(read_json(path)) for path in paths]
-    readers = [gamma_bench.read if is_one else plain_recordings.read for is_one in foreign]
+    contents = [read_json(path) for path in paths]
+    foreign = [gamma_bench.is_one(data) for data in contents]
+    recordings = [
+        (gamma_bench if is_one else plain_recordings).read(path, data)
+        for is_one, path, data in zip(foreign, paths, contents, strict=True)
+    ]
     extent = "actions as recorded, words not" if any(foreign) else "actions as recorded"
     title = f"Imported{' from γ-Bench' * all(foreign)}: {extent}"
-    count = write_run([read(path) for read, path in zip(readers, paths, strict=True)], db, title)
+    count = write_run(recordings, db, title)
     print(f"{db}: {count} episodes; next: llm-games report {db}")
