@@ -92,7 +92,7 @@ class DealOrNoDeal(Rulebook):
             rows = (rows,)
         lawful = set(map(str, divisions.law(len(self.items)).tolist()))
         for row in rows or (self.scenario,):
-            if str(np.array(row).tolist() if isinstance(row, tuple) else row) not in lawful:
+            if str(np.array(row, object).tolist()) not in lawful:
                 raise BadParameter(
                     f"scenario must be 'drawn', or counts and two rows of values for "
                     f"{len(self.items)} kinds: 1 to 4 of each, 5 to 7 in all, worth 10 to each "
