@@ -12,7 +12,7 @@ import numpy as np
 from llm_games.arrays import Array, PerPlayer, PerTable, at
 from llm_games.errors import BadParameter
 from llm_games.facts import Fact, count_of, each_of, param
-from llm_games.questions import MISSING, MONEY, Integer, alike
+from llm_games.questions import MISSING, POINTS, Integer, alike
 from llm_games.rounds import OpenRounds, OpenState, Paid, Seen
 from llm_games.rulebook import Chance, Goal, Outcome, Played
 
@@ -186,7 +186,7 @@ class TrustGame(OpenRounds):
     def asks(self, state: TrustGameState, seat: int) -> Integer:
         key = "sent" if int(state.sent) == NONE else "returned"
         high = int(self.highest_legal(state)[seat])
-        return alike(Integer, key, 0, high, units=(*MONEY, "point", "points"))
+        return alike(Integer, key, 0, high, units=POINTS)
 
     def spectacle(self, state: TrustGameState) -> Seen:
         sent, done = int(state.sent), int(state.round)
