@@ -449,6 +449,27 @@ def test_strategies_see_what_is_seen():
     assert [step.outcome.record["actions"][0] for step in episode.steps] == [0, 1, 1]
 
 
+def test_replies_are_to_what_was_played_and_only_the_own_choice_slips():
+    """Against a chosen 0, which slips, 1 is best, against a played 0 it is not."""
+    table = (((1, 0), (0, 0)), ((0, 0), (4, 0)))
+    game = rules(payoffs=table, noise="1/4", rounds=2)
+    slip, shift = np.full((2, 2), 3), np.zeros((2, 2), int)
+    assert theory.stage(game).rows(0).argmax(axis=0).tolist() == [1, 1]
+    for name in ("best_response", "fictitious_play"):
+        players = [lg.player(name), lg.player("fixed:A")]
+        episode = lg.play(game, players, seed=1, given={"slip": slip, "shift": shift})
+        assert episode.steps[1].outcome.record["actions"][0] == 0
+
+
+def test_who_is_told_nothing_remembers_nothing():
+    game = rules(reveal="nothing", noise="1/8", rounds=3)
+    assert [column.name for column in game.columns()] == ["round"]
+    assert not game.recalled()
+    for name, moves in (("all_c", [0, 0, 0]), ("all_d", [1, 1, 1]), ("alternator", [0, 1, 0])):
+        episode = lg.play(game, [lg.player(name), lg.player("random")], seed=1)
+        assert [step.outcome.record["actions"][0] for step in episode.steps] == moves
+
+
 # -- the dilemma repeated --------------------------------------------------------------------------
 
 TREATMENTS = [

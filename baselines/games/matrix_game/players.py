@@ -20,7 +20,6 @@ from llm_games.baselines.memory_one import EXTORTION, Memory, generous
 from llm_games.baselines.repeated_dilemma import Dilemma
 from llm_games.baselines.rules import Kind, Players, cannot_play, count_from, pick, ratio_from
 from llm_games.errors import BadParameter
-from llm_games.games.matrix_game.matrix_payoffs import ExactPayoffs
 from llm_games.noise import Noise
 from llm_games.questions import BadReply
 from llm_games.rulebook import Array
@@ -35,10 +34,10 @@ def _drawn(mixture: Sequence[Any], view: View, noise: Noise) -> Array:
     return pick(np.broadcast_to(np.array(mixture, np.float64), (*view.batch, len(mixture))), noise)
 
 
-def _pair(view: View) -> tuple[int, int]:
-    """Return the own and the other seat."""
+def _pair(view: View, reads: bool = True) -> tuple[int, int]:
+    """Return the own and the other seat; BadParameter if one `reads` what is not told."""
     game = view.game
-    if game.actions != (2, 2) or not game.tells_each:
+    if game.actions != (2, 2) or (reads and not game.tells_each):
         raise BadParameter(
             "this player is for two players of two actions who are told all actions, got "
             f"players={game.players}, actions {game.actions} and reveal={game.reveal!r}"
@@ -47,9 +46,13 @@ def _pair(view: View) -> tuple[int, int]:
 
 
 def by_memory(rule: Memory, view: View, noise: Noise) -> Array:
-    mine, other = (view.number(f"seen_{seat}") for seat in _pair(view))
-    chances = np.array(rule, np.float64)
-    chance = looked_up(chances, np.where(view.number("round") > 1, 1 + 2 * mine + other, 0))
+    if len({*rule}) == 1:  # whatever was played
+        _pair(view, reads=False)
+        chance = np.full(view.batch, float(rule.first))
+    else:
+        mine, other = (view.number(f"seen_{seat}") for seat in _pair(view))
+        last = np.where(view.number("round") > 1, 1 + 2 * mine + other, 0)
+        chance = looked_up(np.array(rule, np.float64), last)
     return chance == 0 if {*rule} <= {0, 1} else noise.random() >= chance
 
 
@@ -61,7 +64,7 @@ def look_back(rounds: int, worst: Callable[..., Any], view: View, noise: Noise) 
 
 
 def alternator(view: View, noise: Noise) -> Array:
-    return _pair(view) and (view.number("round") - 1) % 2
+    return _pair(view, reads=False) and (view.number("round") - 1) % 2
 
 
 def grim(view: View, noise: Noise) -> Array:
@@ -139,10 +142,9 @@ def _others(view: View) -> list[int]:
     return [seat for seat in range(view.game.players) if seat != view.seat]
 
 
-def _table(name: str, view: View) -> ExactPayoffs:
+def _check_table(name: str, view: View) -> None:
     if view.game.by_count is not None:
         raise BadParameter(f"{name} is for tables of up to 6 players, not for by_count")
-    return theory.stage(view.game)
 
 
 def best_response(view: View, noise: Noise) -> Array:
@@ -154,13 +156,14 @@ def best_response(view: View, noise: Noise) -> Array:
         cell = sum(view.number(f"seen_{seat}") == 0 for seat in others)
     else:
         cell = reduce(lambda cell, k: cell * game.actions[k] + view.number(f"seen_{k}"), others, 0)
-    reply = looked_up(theory.stage(game).rows(view.seat).argmax(axis=0), cell)
+    reply = looked_up(theory.stage(game, view.seat).rows(view.seat).argmax(axis=0), cell)
     return np.where(view.number("round") > 1, reply, rational(view, noise))
 
 
 def fictitious_play(view: View, noise: Noise) -> Array:
     """Reply to how often the others were seen to do what, the first of equals; at first be safe."""
-    others, table = _others(view), _table("fictitious_play", view)
+    _check_table("fictitious_play", view)
+    others, table = _others(view), theory.stage(view.game, view.seat)
     weights = np.ones((1, *view.batch))
     for seat in others:
         counts = np.moveaxis(view.row(f"count_{seat}"), -1, 0)[: table.actions[seat]]
@@ -171,7 +174,8 @@ def fictitious_play(view: View, noise: Noise) -> Array:
 
 def logit(rate: Fraction, view: View, noise: Noise) -> Array:
     """Draw from the logit equilibrium of a round; BadParameter where none is settled on."""
-    table = _table("logit", view)
+    _check_table("logit", view)
+    table = theory.stage(view.game)
     mixtures, residual = logit_equilibrium(table.numbers / table.unit, float(rate))
     if mixtures is None:
         raise BadParameter(
