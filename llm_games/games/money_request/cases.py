@@ -21,7 +21,6 @@ REPLY_KEY = "request"
 REPLIES = [
     ({"high": 30}, 27, 27),
     ({}, "17.0", 17),
-    ({}, "17 points", 17),
     ({}, 21, "range"),
     ({}, 10, "range"),
     ({}, "17.5", "format"),

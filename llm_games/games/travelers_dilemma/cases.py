@@ -35,7 +35,6 @@ REPLY_KEY = "claim"
 REPLIES = [
     ({"high": 120}, 99, 99),
     ({}, "99.0", 99),
-    ({}, "99 points", 99),
     ({}, 101, "range"),
     ({}, 1, "range"),
     ({}, "99.5", "format"),
