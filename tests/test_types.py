@@ -7,6 +7,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from markupsafe import escape
+from playing import each_row
 from scipy.special import stdtrit
 
 import llm_games as lg
@@ -338,6 +339,26 @@ def test_the_bar_does_not_tell_a_rate(samples, record_property):
 def test_a_rate_at_a_bound_or_where_rounds_differ_is_not_told(name, chances, message):
     with pytest.raises(BadParameter, match=message):
         quantal_rate(logit_choices(rulebook(name, **TEN), chances, 1))
+
+
+@each_row(
+    "params",
+    [
+        {"preset": "rock_paper_scissors"},
+        {"preset": "volunteer"},
+        {"preset": "stag_hunt"},
+        {"reveal": "payoff"},
+        {"noise": "1/8", "noise_kind": "observation"},
+    ],
+)
+def test_types_are_those_that_a_table_has_place_for(params):
+    """Strategies of two actions are none of the types of other tables."""
+    rules = rulebook("matrix_game", rounds=4, **params)
+    types = usual_types(rules)
+    record, _ = simulated(rules, types, 4, 0.0, 0.1)
+    assert [*foretold(record, types).types] == types
+    assert "maximin" in types
+    assert ("tit_for_tat" in types) == (rules.actions == (2, 2) and rules.tells_each)
 
 
 def test_types_that_foretell_the_same_are_one():
