@@ -16,7 +16,8 @@ from llm_games.baselines.adaptive_rules import (
     compared,
     errors_by_episode,
 )
-from llm_games.baselines.foretold_moves import foretold, recorded_moves, usual_types
+from llm_games.baselines.foretold_moves import foretell, recorded_moves, usual_types
+from llm_games.baselines.played_episodes import PlayedEpisodes
 from llm_games.baselines.players import make_player
 from llm_games.baselines.quantal_responses import quantal_rate, stage_choices
 from llm_games.baselines.type_mixtures import ForetoldMoves, type_mixture
@@ -83,7 +84,7 @@ def simulated(game, types, episodes, miss, anything, seed=1):
         seats.hear(going)
     moves = np.array(moves)
     each = [moves[:, :, episode] for episode in range(episodes)]
-    record = recorded_moves(game, seeds, each, [range(game.players)] * episodes)
+    record = recorded_moves(PlayedEpisodes(game, seeds, each, [range(game.players)] * episodes))
     players = [types[kind] for kind in sits.T.ravel()]
     return record, [players[sitter] for sitter in np.unique(record.sitters)]
 
@@ -93,7 +94,7 @@ def named(game, params, miss, anything, seats, seed=1):
     rules = rulebook(game, **params)
     types = usual_types(rules)
     record, truth = simulated(rules, types, -(-seats // rules.players), miss, anything, seed)
-    mixture = type_mixture(foretold(record, types))
+    mixture = type_mixture(foretell(record, types))
     if not mixture.nameable:
         return 0, 0
     groups = [mixture.groups(seat) for seat in range(len(truth))]
@@ -137,7 +138,7 @@ def test_strategies_of_repeated_games_are_found_again():
     """Shares and errors of six automata (Dal Bo and Frechette 2011) come out as they went in."""
     rules = rulebook("matrix_game", rounds=20)
     record, truth = simulated(rules, SIX, 150, 0, 0.1)
-    mixture = type_mixture(foretold(record, SIX))
+    mixture = type_mixture(foretell(record, SIX))
     assert mixture.error == pytest.approx(0.1, abs=0.02)
     assert set(SIX) <= set(usual_types(rules))
     assert set(mixture.types) == set(SIX)
@@ -149,7 +150,7 @@ def test_a_hundred_seats_take_seconds():
     rules = rulebook("sealed_bid_auction", **TEN)  # of the games the one that takes longest
     record, _ = simulated(rules, usual_types(rules), 10, 20, 0.05)
     began = time.process_time()
-    moves = foretold(record, usual_types(rules))
+    moves = foretell(record, usual_types(rules))
     type_mixture(moves)
     compared(moves, record.last_rounds, record.rounds)
     assert time.process_time() - began < 3
@@ -179,11 +180,12 @@ def outsiders(rule, seed, episodes=4):
     moves = np.array(rounds)
     rules = rulebook("beauty_contest", **TEN)
     each = [moves[:, :, episode] for episode in range(episodes)]
-    return recorded_moves(rules, [*range(episodes)], each, [range(10)] * episodes), rules
+    played = PlayedEpisodes(rules, [*range(episodes)], each, [range(10)] * episodes)
+    return recorded_moves(played), rules
 
 
 def is_outside(record, rules):
-    moves = foretold(record, usual_types(rules))
+    moves = foretell(record, usual_types(rules))
     return compared(moves, record.last_rounds, record.rounds).outside
 
 
@@ -240,7 +242,7 @@ def test_errors_and_shares_come_out_as_they_went_in():
     rules = rulebook("beauty_contest", **TEN)
     types = ["level_k:1", "level_k:2", "best_response"]
     record, truth = simulated(rules, types, 30, 4, 0.1)
-    mixture = type_mixture(foretold(record, types))
+    mixture = type_mixture(foretell(record, types))
     assert mixture.error == pytest.approx(0.1, abs=0.02)
     assert mixture.spread == pytest.approx(4, abs=0.5)
     for name, share in zip(mixture.types, mixture.shares, strict=True):
@@ -283,7 +285,7 @@ def test_what_numbers_follow_has_intervals_that_hold_it(episodes, samples, least
 def test_a_line_that_the_record_does_not_tell_is_said_to_be_none():
     *of, by = by_the_line((0, 0, 40), 6, 1, miss=0, anything=0)
     later = np.arange(len(by)) >= 60  # where all numbers are 40
-    of = [part.kept(later) for part in of]
+    of = [part.select(later) for part in of]
     with pytest.raises(BadParameter, match="do not vary enough"):
         errors_by_episode(adaptive_rule(*of), *of, by[later])
     *of, by = by_the_line((0.3, 0.4, 15), 1, 1)
@@ -294,8 +296,8 @@ def logit_choices(rules, chances, seed, episodes=1):
     """Return choices of ten seats in 20 rounds that are drawn by chances."""
     rng = np.random.default_rng(seed)
     moves = rng.choice(len(chances), p=chances, size=(episodes, 20, 10))
-    seats = [range(10)] * episodes
-    return stage_choices(rules, [*range(episodes)], [*moves], seats, by_episode=False)
+    played = PlayedEpisodes(rules, [*range(episodes)], [*moves], [range(10)] * episodes)
+    return stage_choices(played, by_episode=False)
 
 
 MANY = pytest.mark.parametrize("samples", [20, pytest.param(200, marks=pytest.mark.nightly)])
@@ -448,4 +450,4 @@ def test_what_the_rules_filled_in_or_others_did_before_a_branch_is_no_move_of_a_
 def test_decisions_without_a_choice_tell_nothing():
     rules = rulebook("beauty_contest", players=3, rounds=1)
     with pytest.raises(BadParameter, match="no move of its own"):
-        recorded_moves(rules, [1], [[[101, 102, 103]]], [[0, 1, 2]])
+        recorded_moves(PlayedEpisodes(rules, [1], [[[101, 102, 103]]], [[0, 1, 2]]))

@@ -100,7 +100,7 @@ def type_grids(types: Sequence[PlayerTypes], most_seats: int | None = None) -> l
 def section(games: Sequence[RecordedGame]) -> list[Section]:
     """What a page shows of the players of a run's games; [] if nobody made a move."""
     done = [game for game in games if game.done]
-    grids = type_grids([of for game in done for of in player_types(game, most=MOST_ON_PAGES)])
+    grids = type_grids([of for game in done for of in player_types(game, limit=MOST_ON_PAGES)])
     note = (
         "Which rule stands behind a seat's moves: each is taken to be of one type that errs. What "
         "the record cannot tell is “not identified”. Of each player the first episodes, about "
