@@ -1,7 +1,9 @@
 """Which strategies people play: shares of a few by maximum likelihood, with trembles.
 
 Each subject follows one strategy, and does what it says with the same chance as all others (Dal Bo
-and Frechette, American Economic Review 101, 2011).
+and Frechette, American Economic Review 101, 2011). Counts of agreements give the likeliest chance
+in closed form; `type_mixtures`, whose moves also miss or are drawn, searches its errors on a grid,
+which ends at a log-likelihood of -2217.448 on their data, not at their -2217.194.
 """
 
 from __future__ import annotations

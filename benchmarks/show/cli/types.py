@@ -31,11 +31,13 @@ def types(
 
     with Records.open_readonly(db) as records:
         recorded = by_label(records, game or ())
-        behind = [
-            of for each in recorded.values() for of in player_types(each, tuple(looked_for or ()))
+        players = [
+            player
+            for recorded_game in recorded.values()
+            for player in player_types(recorded_game, tuple(looked_for or ()))
         ]
     if as_json:
-        print(json.dumps([of.plain() for of in behind]))
+        print(json.dumps([player.plain() for player in players]))
         return
-    for grid in type_grids(behind, FEW_ROWS):
+    for grid in type_grids(players, FEW_ROWS):
         console().print(grid)
