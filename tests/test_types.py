@@ -321,12 +321,12 @@ def test_the_rate_of_a_logit_response_comes_out_in_public_goods(samples, record_
 def test_the_bar_does_not_tell_a_rate(samples, record_property):
     rules = rulebook("el_farol_bar", **TEN)
     for going in (0.559, 0.581, 0.607):  # logit equilibria of rates .2, .5 and without end
-        told = 0
+        rates = 0
         for seed in range(samples):
             with suppress(BadParameter):
-                told += bool(quantal_rate(logit_choices(rules, [1 - going, going], seed)))
-        record_property(f"told at {going}", f"{told} of {samples}")
-        assert told <= samples / 10
+                rates += bool(quantal_rate(logit_choices(rules, [1 - going, going], seed)))
+        record_property(f"told at {going}", f"{rates} of {samples}")
+        assert rates <= samples / 10
 
 
 @pytest.mark.parametrize(
@@ -378,10 +378,10 @@ def test_the_command_names_seats_and_says_where_it_cannot(llm_games, contest):
     players = {(of["game"], of["player"]): of for of in json.loads(out)}
     for label in ("beauty_contest", "talked"):
         for name in ("level_k:2", "best_response"):
-            told = players[label, name]
-            assert told["verdict"] == "10 of 10 seats named"
-            assert told["shares"][name]["mean"] == pytest.approx(1)
-            assert all(seat["types"] == [name] for seat in told["seats"])
+            player = players[label, name]
+            assert player["verdict"] == "10 of 10 seats named"
+            assert player["shares"][name]["mean"] == pytest.approx(1)
+            assert all(seat["types"] == [name] for seat in player["seats"])
     assert players["pirate_game", "rational"]["verdict"].startswith("not identified: ")
     best = players["talked", "best_response"]
     assert best["line"]["nearest"] == "best_response"

@@ -11,9 +11,7 @@ from llm_games.benchmarks.show.cli.common import by_label, console, value
 
 def types(
     db: common.Database,
-    game: Annotated[
-        list[str] | None, value("GAME", "only this game of the run; can be repeated")
-    ] = None,
+    game: common.Labels = None,
     looked_for: Annotated[
         list[str] | None,
         value("SPEC", "a type, as level_k:2; can be repeated (the game's rules)", "--type"),
