@@ -358,7 +358,7 @@ def test_types_are_those_that_a_table_has_place_for(params):
     rules = rulebook("matrix_game", rounds=4, **params)
     types = usual_types(rules)
     record, _ = simulated(rules, types, 4, 0.0, 0.1)
-    assert [*foretold(record, types).types] == types
+    assert [*foretell(record, types).types] == types
     assert "maximin" in types
     assert ("tit_for_tat" in types) == (rules.actions == (2, 2) and rules.tells_each)
 
