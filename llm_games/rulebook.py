@@ -650,7 +650,7 @@ class Rulebook(ABC):
         return spaces.Box(low, high, (1,), np.int64)
 
     def mask(self, state: Any, seats: Any = None) -> Array:
-        """Return the legal actions of asked `seats`, bool ``(players, *batch, actions)``."""
+        """Return legal actions, of seats not asked none, bool ``(players, *batch, actions)``."""
         if self.laddered:
             return looked_up(self.ladder, self.rungs(state, seats))
         first, last = self.bounds()

@@ -61,8 +61,8 @@ class Tables:
         self._is_seeded = np.zeros(count, np.bool_)  # tables that were given a seed
         # What draws later seeds, or the last seed that was given: they follow it.
         self._streams: list[np.random.Generator | int | None] = [None] * count
-        self._ahead = np.zeros((count, AHEAD), np.uint64)
-        self._used = np.full(count, AHEAD)
+        self.ahead = np.zeros((AHEAD, count), np.uint64)
+        self.used = np.full(count, AHEAD)
 
     def reset(
         self,
@@ -114,23 +114,27 @@ class Tables:
         if seed is None:
             return int(self.next_seeds(np.array([table]))[0])
         check_integer("seed", seed, 0, FULL)
-        self._streams[table], self._is_seeded[table], self._used[table] = int(seed), True, AHEAD
+        self._streams[table], self._is_seeded[table], self.used[table] = int(seed), True, AHEAD
         return int(seed)
 
     def next_seeds(self, tables: Array) -> Array:
-        """Return the seeds that follow at these tables, uint64, equal to those of `Table`."""
-        for table in tables[self._used[tables] == AHEAD].tolist():
+        """Return the seeds that follow at these tables, uint64."""
+        self.draw_ahead()
+        seeds = self.ahead[self.used[tables], tables]
+        self.used[tables] += 1
+        return seeds
+
+    def draw_ahead(self) -> None:
+        """Draw seeds where all that were drawn are used, equal to those of `Table`."""
+        for table in np.flatnonzero(self.used == AHEAD).tolist():
             stream = self._streams[table]
             if stream is None:
-                self._ahead[table, -1] = self._start(table, secrets.randbelow(2**63))
-                self._used[table] = AHEAD - 1
+                self.ahead[-1, table] = self._start(table, secrets.randbelow(2**63))
+                self.used[table] = AHEAD - 1
             else:
                 self._streams[table] = stream = following(stream) if type(stream) is int else stream
                 drawn = stream.bit_generator.random_raw(AHEAD)
-                self._ahead[table], self._used[table] = drawn >> 1, 0  # below 2**63, fast
-        seeds = self._ahead[tables, self._used[tables]]
-        self._used[tables] += 1
-        return seeds
+                self.ahead[:, table], self.used[table] = drawn >> 1, 0  # below 2**63, fast
 
     def _enter(self, state: Any) -> None:
         self.state = state

@@ -74,6 +74,14 @@ def built(source: str) -> Any:
         return ctypes.CDLL(str(result))
 
 
+def narrowed(table: Any, copies: int) -> Array:
+    """Return a table's numbers in fewer bytes, which are read faster; of a call its slots."""
+    if isinstance(table, tuple):
+        return np.zeros((copies, table[1] + 1), np.int64)
+    kinds = {"i": (np.int8, np.int16, np.int32), "f": (np.float32,)}.get(table.dtype.kind, ())
+    return next((small for k in kinds if ((small := table.astype(k)) == table).all()), table)
+
+
 class TableLoop:
     """Steps of an environment's tables until learners are asked, with what the others decide."""
 
@@ -125,15 +133,14 @@ class TableLoop:
         keys = [Noise(seats_of(seeds, game.players).astype(np.uint64)).key] * self.draws
         begin, firsts = written([*first.values(), *keys], C, tables)
         self.calls = {name: call for name, call in tables.items() if isinstance(call, tuple)}
-        for name, (_, width) in self.calls.items():
-            tables[name] = np.zeros((env.num_envs, width + 1), np.int64)
-        self.tables = tables
+        self.tables = {name: narrowed(table, env.num_envs) for name, table in tables.items()}
         arrays = self._parts(env, env._moved)
         return "\n".join([
             HEAD, "int asks = 0, again = 0;",
             *(f"{a.dtype}_t *restrict {name} = *given++;" for name, a in arrays.items()),
             "for (int64_t t = 0; t < N; t++) {",
-            "if (begins[t]) {", *begin, "begins[t] = steps[t] = 0;",
+            "if (begins[t]) {", "seeds[t] = ahead[N * used[t]++ + t];", *begin,
+            "begins[t] = steps[t] = 0;",
             *(f"s_{name}[{k} * M + t] = {text};"
               for name, row in zip(first, firsts, strict=False) for k, text in enumerate(row)),
             *(f"keys[{k} * N + t] = {text}; decided[{k} * N + t] = 0;"
@@ -159,7 +166,7 @@ class TableLoop:
         """Return what a step reads and writes."""
         n, parts = env.num_envs, {name: getattr(env, name) for name in OF_EPISODES}
         parts |= {"due": mask, "begins": self._begins}
-        parts |= {"seeds": env.tables.seeds, "steps": env.tables.steps}
+        parts |= {name: getattr(env.tables, name) for name in ("seeds", "ahead", "used", "steps")}
         parts |= {"asked": np.empty(n, np.bool_), "rungs": np.empty(n, np.int64)}
         parts["seen"] = np.empty((n, len(env.game.column_index)), np.float32)
         fields = {f"s_{name}": field for name, field in self._fields.items()}
@@ -187,8 +194,7 @@ class TableLoop:
 
     def start(self, env: Any, mask: PerTable) -> None:
         """Let the episodes that follow start at these tables as soon as they are played on."""
-        due = np.flatnonzero(mask)
-        env.tables.seeds[due] = env.tables.next_seeds(due)
+        env.tables.draw_ahead()
         self._begins |= mask
 
     def play_on(self, env: Any, mask: PerTable) -> None:
