@@ -161,7 +161,7 @@ class Codec(ABC):
         outside = mask & (array.astype(np.uint64) >= self.space.n)  # negative ones wrap
         if any_true(outside):
             raise self._refused(view, array, outside)
-        return np.where(mask, array, 0).astype(np.int64, copy=False)
+        return (array * mask).astype(np.int64, copy=False)
 
     def _floats(self, view: View, actions: Any, mask: Array) -> Array:
         """Check numbers against the space; float64 ``(numbers, *batch)``, 0 at other tables."""

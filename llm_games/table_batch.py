@@ -61,7 +61,7 @@ class Tables:
         self._is_seeded = np.zeros(count, np.bool_)  # tables that were given a seed
         # What draws later seeds, or the last seed that was given: they follow it.
         self._streams: list[np.random.Generator | int | None] = [None] * count
-        self.ahead = np.zeros((AHEAD, count), np.uint64)
+        self.ahead = np.zeros((count, AHEAD), np.uint64)
         self.used = np.full(count, AHEAD)
 
     def reset(
@@ -120,7 +120,7 @@ class Tables:
     def next_seeds(self, tables: Array) -> Array:
         """Return the seeds that follow at these tables, uint64."""
         self.draw_ahead()
-        seeds = self.ahead[self.used[tables], tables]
+        seeds = self.ahead[tables, self.used[tables]]
         self.used[tables] += 1
         return seeds
 
@@ -129,12 +129,13 @@ class Tables:
         for table in np.flatnonzero(self.used == AHEAD).tolist():
             stream = self._streams[table]
             if stream is None:
-                self.ahead[-1, table] = self._start(table, secrets.randbelow(2**63))
+                self.ahead[table, -1] = self._start(table, secrets.randbelow(2**63))
                 self.used[table] = AHEAD - 1
-            else:
-                self._streams[table] = stream = following(stream) if type(stream) is int else stream
-                drawn = stream.bit_generator.random_raw(AHEAD)
-                self.ahead[:, table], self.used[table] = drawn >> 1, 0  # below 2**63, fast
+                continue
+            if isinstance(stream, int):
+                self._streams[table] = stream = following(stream)
+            drawn = stream.bit_generator.random_raw(AHEAD)
+            self.ahead[table], self.used[table] = drawn >> 1, 0  # below 2**63, fast
 
     def _enter(self, state: Any) -> None:
         self.state = state

@@ -25,7 +25,7 @@ from llm_games.errors import BadParameter
 from llm_games.files import cache_folder, write_whole
 from llm_games.noise import Noise, counted
 from llm_games.rulebook import Array, PerTable, Rulebook
-from llm_games.table_batch import Tables, seats_of
+from llm_games.table_batch import AHEAD, Tables, seats_of
 from llm_games.tracing.graph import C, Untraceable, changes, inputs, lifted, standing_in, written
 from llm_games.view import Sight
 from llm_games.wrappers.single_agent import LONGEST_WAIT
@@ -139,7 +139,7 @@ class TableLoop:
             HEAD, "int asks = 0, again = 0;",
             *(f"{a.dtype}_t *restrict {name} = *given++;" for name, a in arrays.items()),
             "for (int64_t t = 0; t < N; t++) {",
-            "if (begins[t]) {", "seeds[t] = ahead[N * used[t]++ + t];", *begin,
+            "if (begins[t]) {", f"seeds[t] = ahead[{AHEAD} * t + used[t]++];", *begin,
             "begins[t] = steps[t] = 0;",
             *(f"s_{name}[{k} * M + t] = {text};"
               for name, row in zip(first, firsts, strict=False) for k, text in enumerate(row)),
