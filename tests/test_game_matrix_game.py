@@ -26,6 +26,7 @@ from llm_games.baselines.memory_one import (
 from llm_games.baselines.mixed_equilibria import mixed_equilibria
 from llm_games.baselines.payoff_tables import pure_equilibria
 from llm_games.baselines.play_measures import described
+from llm_games.baselines.players import make_player
 from llm_games.baselines.regret import deviation, exploitability, rational, welfare
 from llm_games.baselines.repeated_dilemma import Dilemma, held_from
 from llm_games.questions import MISSING
@@ -430,12 +431,16 @@ def test_rules_of_memory_one_by_name():
         ("memory_one:1,0", {}, "five chances"),
         ("generous:2", {}, "chances from 0 to 1"),
         ("logit:-1", {}, "rate of at least 0"),
+        ("logit:50", {"preset": "goeree_holt_320"}, "does not settle"),
         ("logit:1", {"by_count": ((1, 2), (0, 3))}, "tables of up to 6 players"),
         ("fictitious_play", {"by_count": ((1, 2), (0, 3))}, "tables of up to 6 players"),
         ("fixed:C", {}, "a label of an action, or its number"),
     ],
 )
 def test_players_say_what_they_need(name, parameters, words):
+    """As soon as they are seated, before a move."""
+    with pytest.raises(lg.BadParameter, match=words):
+        make_player(name, rules(**parameters))
     with pytest.raises(lg.BadParameter, match=words):
         lg.play("matrix_game", [lg.player(name), lg.player("random")], seed=1, **parameters)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from llm_games.baselines.memory_one import EXTORTION, Memory, generous
 from llm_games.baselines.repeated_dilemma import Dilemma
 from llm_games.baselines.rules import Kind, Players, cannot_play, count_from, pick, ratio_from
 from llm_games.errors import BadParameter
-from llm_games.games.matrix_game.matrix_payoffs import ExactPayoffs
+from llm_games.games.matrix_game.rules import MatrixGame
 from llm_games.noise import Noise
 from llm_games.questions import BadReply
 from llm_games.rulebook import Array
@@ -35,19 +35,8 @@ def _drawn(mixture: Sequence[Any], view: View, noise: Noise) -> Array:
     return pick(np.broadcast_to(np.array(mixture, np.float64), (*view.batch, len(mixture))), noise)
 
 
-def _pair(view: View) -> tuple[int, int]:
-    """Return the own and the other seat."""
-    game = view.game
-    if game.actions != (2, 2) or not game.tells_each:
-        raise BadParameter(
-            "this player is for two players of two actions who are told all actions, got "
-            f"players={game.players}, actions {game.actions} and reveal={game.reveal!r}"
-        )
-    return view.seat, 1 - view.seat
-
-
 def by_memory(rule: Memory, view: View, noise: Noise) -> Array:
-    mine, other = (view.number(f"seen_{seat}") for seat in _pair(view))
+    mine, other = (view.number(f"seen_{seat}") for seat in (view.seat, 1 - view.seat))
     chances = np.array(rule, np.float64)
     chance = looked_up(chances, np.where(view.number("round") > 1, 1 + 2 * mine + other, 0))
     return chance == 0 if {*rule} <= {0, 1} else noise.random() >= chance
@@ -55,22 +44,21 @@ def by_memory(rule: Memory, view: View, noise: Noise) -> Array:
 
 def look_back(rounds: int, worst: Callable[..., Any], view: View, noise: Noise) -> Array:
     """Play what of the other's last actions is the `worst`, by a function of two of them."""
-    _, other = _pair(view)
     names = ("seen", "before", "earlier")[:rounds]
-    return reduce(worst, [view.number(f"{name}_{other}") for name in names])
+    return reduce(worst, [view.number(f"{name}_{1 - view.seat}") for name in names])
 
 
 def alternator(view: View, noise: Noise) -> Array:
-    return _pair(view) and (view.number("round") - 1) % 2
+    return (view.number("round") - 1) % 2
 
 
 def grim(view: View, noise: Noise) -> Array:
-    return view.number(f"count_{_pair(view)[1]}_1") > 0
+    return view.number(f"count_{1 - view.seat}_1") > 0
 
 
 def two_round_trigger(view: View, noise: Noise) -> Array:
     """Play D twice once the other did, whatever it does meanwhile (Dal Bó & Fréchette 2011)."""
-    mine, other = (view.number(f"seen_{seat}") for seat in _pair(view))
+    mine, other = (view.number(f"seen_{seat}") for seat in (view.seat, 1 - view.seat))
     return np.where(mine == 1, view.number(f"before_{view.seat}") == 0, other)
 
 
@@ -83,8 +71,6 @@ def forgiving(*values: Any) -> Array:
 
 
 def extort(factor: int, view: View, noise: Noise) -> Array:
-    if view.game.table.units.tolist() != [[[3, 0], [5, 1]], [[3, 5], [0, 1]]]:
-        raise BadParameter("zd_extort is worked out for the payoffs 3 0; 5 1 alone")
     return by_memory(EXTORTION[factor], view, noise)
 
 
@@ -117,6 +103,10 @@ OF_TWO: dict[str, tuple[Any, str]] = {
     "bully": ("00101", "the opposite of what the other did last"),
 }
 """Rules, or their chances of action 0 at first and after CC, CD, DC, DD; and what they do."""
+OF_CHANCES = "generous", "memory_one", "zd_extort"
+"""More of two actions, which remember a round."""
+SEEING = "best_response", "fictitious_play"
+OF_TABLES = "fictitious_play", "logit"
 
 
 # -- any table -------------------------------------------------------------------------------------
@@ -131,18 +121,8 @@ def rational(view: View, noise: Noise) -> Array:
 
 
 def _others(view: View) -> list[int]:
-    """Return the seats to whose actions a player replies; BadParameter if it sees nothing."""
-    if view.game.reveal != "actions":
-        raise BadParameter(
-            f"this player replies to what it sees: reveal must be actions, got {view.game.reveal!r}"
-        )
+    """Return the seats to whose actions a player replies."""
     return [seat for seat in range(view.game.players) if seat != view.seat]
-
-
-def _table(name: str, view: View) -> ExactPayoffs:
-    if view.game.by_count is not None:
-        raise BadParameter(f"{name} is for tables of up to 6 players, not for by_count")
-    return theory.stage(view.game)
 
 
 def best_response(view: View, noise: Noise) -> Array:
@@ -160,7 +140,7 @@ def best_response(view: View, noise: Noise) -> Array:
 
 def fictitious_play(view: View, noise: Noise) -> Array:
     """Reply to how often the others were seen to do what, the first of equals; at first be safe."""
-    others, table = _others(view), _table("fictitious_play", view)
+    others, table = _others(view), theory.stage(view.game)
     weights = np.ones((1, *view.batch))
     for seat in others:
         counts = np.moveaxis(view.row(f"count_{seat}"), -1, 0)[: table.actions[seat]]
@@ -169,16 +149,21 @@ def fictitious_play(view: View, noise: Noise) -> Array:
     return np.where(view.number("round") > 1, reply, view.game.table.safe[view.seat])
 
 
-def logit(rate: Fraction, view: View, noise: Noise) -> Array:
-    """Draw from the logit equilibrium of a round; BadParameter where none is settled on."""
-    table = _table("logit", view)
+@lru_cache(64)
+def logit_mixtures(game: MatrixGame, rate: Fraction) -> tuple[Array, ...]:
+    """Return what each seat draws from in the logit equilibrium of a round, or BadParameter."""
+    table = theory.stage(game)
     mixtures, residual = logit_equilibrium(table.numbers / table.unit, float(rate))
     if mixtures is None:
         raise BadParameter(
             f"logit:{float(rate):g} does not settle in this game (residual {residual:.2g}): choose "
             "less"
         )
-    return _drawn(mixtures[view.seat], view, noise)
+    return mixtures
+
+
+def logit(rate: Fraction, view: View, noise: Noise) -> Array:
+    return _drawn(logit_mixtures(view.game, rate)[view.seat], view, noise)
 
 
 def turn_taking(view: View, noise: Noise) -> Array:
@@ -196,6 +181,27 @@ def meaning(game: Any, value: str) -> int:
         if game.labels != "drawn":
             return int(game.asks(game.reset(0), 0).read(value))
     raise cannot_play(game, value, "a label of an action, or its number from 0")
+
+
+def check(game: Any, kind: str, value: Any) -> None:
+    """Raise BadParameter where a player has no place under these parameters."""
+    if kind in {*OF_TWO, *OF_CHANCES} and not (game.actions == (2, 2) and game.tells_each):
+        raise BadParameter(
+            f"{kind} is for two players of two actions who are told all actions, got "
+            f"players={game.players}, actions {game.actions} and reveal={game.reveal!r}"
+        )
+    if kind in SEEING and game.reveal != "actions":
+        raise BadParameter(
+            f"{kind} replies to what it sees: reveal must be actions, got {game.reveal!r}"
+        )
+    if kind in OF_TABLES and game.by_count is not None:
+        raise BadParameter(f"{kind} is for tables of up to 6 players, not for by_count")
+    if kind == "logit":
+        logit_mixtures(game, value)
+    if kind == "generous" and value is None:
+        Dilemma.of(game.table.exact)
+    if kind == "zd_extort" and game.table.units.tolist() != [[[3, 0], [5, 1]], [[3, 5], [0, 1]]]:
+        raise BadParameter("zd_extort is worked out for the payoffs 3 0; 5 1 alone")
 
 
 PLAYERS = Players(
@@ -252,4 +258,5 @@ PLAYERS = Players(
     meaning=meaning,
     assumed="if the others play the same again (while that is not known, if all are rational)",
     mixed=True,
+    check=check,
 )
