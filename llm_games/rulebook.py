@@ -29,6 +29,7 @@ from llm_games.arrays import (
     all_true,
     any_true,
     array_of,
+    arrayed,
     looked_up,
     of_seats,
     sliced,
@@ -355,7 +356,7 @@ class Rulebook(ABC):
         for name in given:
             if name not in draws:
                 raise unknown(f"chance of {self.name}", name, draws)
-        drawn = {name: np.asarray(draw.of(noise.of(name))) for name, draw in draws.items()}
+        drawn = {name: arrayed(draw.of(noise.of(name))) for name, draw in draws.items()}
         return drawn | {name: draws[name].filled(v, drawn[name]) for name, v in given.items()}
 
     def first(self, kind: type[Any], batch: tuple[int, ...], **values: Any) -> Any:
@@ -635,7 +636,8 @@ class Rulebook(ABC):
         """Return actions as amounts of `space`, int64 or float64; what was `spoken` is none."""
         if self.unit == 1 or np.all(spoken):  # what is said in words is no number
             return actions
-        return np.where(spoken | (actions == self.decline), actions, actions / self.unit)
+        counts = spoken if self.decline is None else spoken | (actions == self.decline)
+        return np.where(counts, actions, actions / self.unit)
 
     def space(self, seat: int) -> spaces.Space[Any]:
         """Return a new Gymnasium space of one seat's actions; Discrete where these are few."""
@@ -648,7 +650,7 @@ class Rulebook(ABC):
         return spaces.Box(low, high, (1,), np.int64)
 
     def mask(self, state: Any, seats: Any = None) -> Array:
-        """Return the legal actions of asked `seats`, bool ``(players, *batch, actions)``."""
+        """Return legal actions, of seats not asked none, bool ``(players, *batch, actions)``."""
         if self.laddered:
             return looked_up(self.ladder, self.rungs(state, seats))
         first, last = self.bounds()

@@ -40,8 +40,13 @@ def code_of(taken: Any) -> Array:
 
 def taken_of(codes: Any, kinds: int) -> Array:
     """Return what is taken, ``(kinds, ...)``; the inverse of `code_of`."""
-    codes = arrayed(codes)
-    return np.stack([codes // BASE**power % BASE for power in reversed(range(kinds))])
+    return looked_up(digits(kinds), arrayed(codes), 1)
+
+
+@lru_cache(maxsize=4)
+def digits(kinds: int) -> Array:
+    """Return what every number takes, int64 ``(kinds, numbers)``."""
+    return np.indices((BASE,) * kinds).reshape(kinds, -1)
 
 
 @lru_cache(maxsize=4)
