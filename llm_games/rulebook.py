@@ -32,6 +32,7 @@ from llm_games.arrays import (
     arrayed,
     looked_up,
     of_seats,
+    put,
     sliced,
     tall,
 )
@@ -102,7 +103,7 @@ class State:
         changed = {k: v for k, v in part.arrays().items() if shared.get(k) is not v}
         for name, value in changed.items():
             changed[name] = getattr(self, name).copy()
-            changed[name].T[indexes] = value.T  # tables first: the fastest
+            put(changed[name], indexes, value)
         return self.replace(**changed)
 
     def arrays(self) -> dict[str, Any]:
@@ -563,7 +564,7 @@ class Rulebook(ABC):
             after, part = self._settle_all(before, actions.take(going, -1), over=False)
             state = state.placed(going, after, before)
             for name in ("rewards", "finished", "broke"):
-                getattr(outcome, name)[:, going] = getattr(part, name)
+                put(getattr(outcome, name), going, getattr(part, name))
         return state, outcome
 
     def _settle_all(self, state: Any, actions: Array, over: bool) -> Played:
@@ -756,7 +757,9 @@ class Rulebook(ABC):
         paid = np.zeros((self.players, *ends.shape))
         if any_true(ends):
             tables = ends.nonzero()
-            paid[:, ends] = shares(state.table(tables[0] if len(tables) == 1 else tables))
+            part = shares(state.table(tables[0] if len(tables) == 1 else tables))
+            for row, entries in zip(paid, part, strict=True):
+                row[tables] = entries
         return paid
 
     def terms(self) -> dict[str, Any]:
