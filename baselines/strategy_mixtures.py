@@ -2,7 +2,9 @@
 
 Each subject follows one strategy, and does what it says with the same chance as all others, at
 least one half: who does the opposite does not follow it (Dal Bo and Frechette, American Economic
-Review 101, 2011).
+Review 101, 2011). Counts of agreements give the likeliest chance in closed form; `type_mixtures`,
+whose moves also miss or are drawn, searches its errors on a grid, which ends at a log-likelihood of
+-2217.448 on their data, not at their -2217.194.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -131,6 +132,19 @@ def entry(values: Array, index: tuple[Any, ...]) -> Array:
     for part, length in zip(index, values.shape, strict=False):
         place = place * length + part
     return looked_up(values.reshape(-1, *values.shape[len(index) :]), place)
+
+
+def discounted(amounts: Array, factors: Sequence[Fraction], times: Array, limit: int) -> Array:
+    """Multiply each row of `amounts` by its factor so many `times`, from 0 to at most `limit`.
+
+    The nearest double, as long as numerators and denominators stay exact.
+    """
+    if set(factors) == {1}:
+        return amounts
+    ratios = np.array([factor.as_integer_ratio() for factor in factors]).T
+    powers = ratios[..., None] ** np.arange(limit + 1)
+    above, below = (looked_up(part, np.clip(times, 0, limit), axis=1) for part in powers)
+    return amounts * above / below
 
 
 @lru_cache(maxsize=256)

@@ -16,7 +16,7 @@ from llm_games import promises
 from llm_games.arrays import Array, arrayed, looked_up, tall
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
-from llm_games.questions import BadReply, Question, read_integer
+from llm_games.questions import MISSING, BadReply, Question, read_integer
 from llm_games.schemas import object_of
 
 BASE = 5  # one more than the most pieces of a kind
@@ -123,12 +123,12 @@ class Takes(Question):
             if name not in taken or number is None:
                 raise BadReply("format", f"{str(name)[:60]!r}: not {self.wanted()}")
             taken[name] = number
+        readable = all(0 <= number < BASE for number in taken.values())
+        action = int(code_of([*taken.values()])) if readable else MISSING
         for name, number in taken.items():
             if not 0 <= number <= self.counts[name]:
-                fits = min(taken.values()) >= 0 and max(taken.values()) < BASE
-                action = (int(code_of([*taken.values()])),) if fits else ()
-                raise BadReply("range", f"{number} of {name} is not {self.wanted()}", *action)
-        return int(code_of([*taken.values()]))
+                raise BadReply("range", f"{number} of {name} is not {self.wanted()}", action)
+        return action
 
     def sample(self, noise: Noise) -> int:
         each = product(*(range(count + 1) for count in self.counts.values()))
