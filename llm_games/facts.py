@@ -353,6 +353,13 @@ def factor_of(name: str, value: Any) -> Fraction:
     return factor
 
 
+def share_below_1(name: str, value: Any) -> Fraction:
+    """Read an exact ratio of at least 0 and below 1."""
+    if (share := ratio_of(name, value, 0, 1)) == 1:
+        raise BadParameter(f"{name} must be a ratio of at least 0 and below 1, got {value!r}")
+    return share
+
+
 def count_of(name: str, value: Any) -> int:
     """Read a whole number of at least 0."""
     check_integer(name, value, 0, LARGEST)

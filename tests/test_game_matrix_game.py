@@ -272,7 +272,7 @@ def test_rational_play_leaves_nobody_a_gain(seed):
             [Fraction(k == a) for k in range(n)] for a, n in zip(profile, actions, strict=True)
         ]
     for seat in range(len(actions)):
-        earned = theory.expected(game, seat, mixtures)
+        earned = theory.stage(game).earned(seat, mixtures)
         own = sum(p * e for p, e in zip(mixtures[seat], earned, strict=True))
         assert own == max(earned)
 
@@ -595,7 +595,9 @@ def test_words_are_neutral_and_tell_no_cap():
 def test_labels_and_orders_are_drawn_by_seat_and_game():
     game = rules(payoffs=CYCLE, labels="drawn", order="drawn")
     menus = [
-        game.told(game.reset(seed), seat)["scene"]["menu"] for seed in range(20) for seat in (0, 1)
+        game.told(game.reset(seed), seat)["scenes"][seat]["menu"]
+        for seed in range(20)
+        for seat in (0, 1)
     ]
     assert len({frozenset(menu) for menu in menus}) == 20
     assert any(set(a) == set(b) and a != b for a, b in zip(menus[::2], menus[1::2], strict=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -18,21 +18,13 @@ from llm_games.baselines.games.matrix_game import theory
 from llm_games.baselines.logit_equilibria import logit_equilibrium
 from llm_games.baselines.memory_one import EXTORTION, Memory, generous
 from llm_games.baselines.repeated_dilemma import Dilemma
-from llm_games.baselines.rules import Kind, Players, cannot_play, count_from, pick, ratio_from
+from llm_games.baselines.rules import Kind, Players, Rule, cannot_play, count_from, pick, ratio_from
 from llm_games.errors import BadParameter
-from llm_games.games.matrix_game.matrix_payoffs import ExactPayoffs
+from llm_games.exact_payoffs import ExactPayoffs
 from llm_games.noise import Noise
 from llm_games.questions import BadReply
 from llm_games.rulebook import Array
 from llm_games.view import View
-
-
-def _same(view: View, action: int) -> Array:
-    return np.full(view.batch, action)
-
-
-def _drawn(mixture: Sequence[Any], view: View, noise: Noise) -> Array:
-    return pick(np.broadcast_to(np.array(mixture, np.float64), (*view.batch, len(mixture))), noise)
 
 
 def _pair(view: View) -> tuple[int, int]:
@@ -82,10 +74,10 @@ def forgiving(*values: Any) -> Array:
     return by_memory(generous(chances[0]), view, noise)
 
 
-def extort(factor: int, view: View, noise: Noise) -> Array:
-    if view.game.table.units.tolist() != [[[3, 0], [5, 1]], [[3, 5], [0, 1]]]:
+def extortion(game: Any, factor: int) -> Memory:
+    if game.table.units.tolist() != [[[3, 0], [5, 1]], [[3, 5], [0, 1]]]:
         raise BadParameter("zd_extort is worked out for the payoffs 3 0; 5 1 alone")
-    return by_memory(EXTORTION[factor], view, noise)
+    return EXTORTION[factor]
 
 
 def _chance(name: str) -> Callable[[str], Fraction]:
@@ -122,12 +114,22 @@ OF_TWO: dict[str, tuple[Any, str]] = {
 # -- any table -------------------------------------------------------------------------------------
 
 
-def rational(view: View, noise: Noise) -> Array:
-    game, seat = view.game, view.seat
-    if (profile := theory.selected(game)) is not None:
-        return _same(view, profile[seat])
-    mixtures = theory.mixed(game)
-    return _drawn(mixtures[seat], view, noise) if mixtures else _same(view, game.table.safe[seat])
+def part_of(profile: Callable[..., Sequence[Any]]) -> Rule:
+    """Return the rule that plays a seat's part of a game's profile: an action, or by chances."""
+
+    def rule(*values: Any) -> Array:
+        *value, view, noise = values
+        part = profile(view.game, *value)[view.seat]
+        if np.ndim(part) == 0:
+            return np.full(view.batch, part)
+        return pick(np.broadcast_to(np.array(part, np.float64), (*view.batch, len(part))), noise)
+
+    return rule
+
+
+rational = part_of(
+    lambda game: theory.selected(game) or theory.mixed(game) or game.table.safe.tolist()
+)
 
 
 def _others(view: View) -> list[int]:
@@ -139,10 +141,10 @@ def _others(view: View) -> list[int]:
     return [seat for seat in range(view.game.players) if seat != view.seat]
 
 
-def _table(name: str, view: View) -> ExactPayoffs:
-    if view.game.by_count is not None:
+def _table(name: str, game: Any) -> ExactPayoffs:
+    if game.by_count is not None:
         raise BadParameter(f"{name} is for tables of up to 6 players, not for by_count")
-    return theory.stage(view.game)
+    return theory.stage(game)
 
 
 def best_response(view: View, noise: Noise) -> Array:
@@ -160,7 +162,7 @@ def best_response(view: View, noise: Noise) -> Array:
 
 def fictitious_play(view: View, noise: Noise) -> Array:
     """Reply to how often the others were seen to do what, the first of equals; at first be safe."""
-    others, table = _others(view), _table("fictitious_play", view)
+    others, table = _others(view), _table("fictitious_play", view.game)
     weights = np.ones((1, *view.batch))
     for seat in others:
         counts = np.moveaxis(view.row(f"count_{seat}"), -1, 0)[: table.actions[seat]]
@@ -169,16 +171,17 @@ def fictitious_play(view: View, noise: Noise) -> Array:
     return np.where(view.number("round") > 1, reply, view.game.table.safe[view.seat])
 
 
-def logit(rate: Fraction, view: View, noise: Noise) -> Array:
-    """Draw from the logit equilibrium of a round; BadParameter where none is settled on."""
-    table = _table("logit", view)
+@lru_cache(64)
+def logit(game: Any, rate: Fraction) -> tuple[Array, ...]:
+    """Return the logit equilibrium of a round; BadParameter where none is settled on."""
+    table = _table("logit", game)
     mixtures, residual = logit_equilibrium(table.numbers / table.unit, float(rate))
     if mixtures is None:
         raise BadParameter(
             f"logit:{float(rate):g} does not settle in this game (residual {residual:.2g}): choose "
             "less"
         )
-    return _drawn(mixtures[view.seat], view, noise)
+    return mixtures
 
 
 def turn_taking(view: View, noise: Noise) -> Array:
@@ -202,23 +205,20 @@ PLAYERS = Players(
     {
         "rational": rational,
         "best_response": best_response,
-        "level_k": lambda level, view, noise: _drawn(
-            theory.level_k(view.game, level)[view.seat], view, noise
-        ),
-        "cooperative": lambda view, noise: _same(view, theory.best_for_all(view.game)[view.seat]),
+        "level_k": part_of(theory.level_k),
+        "cooperative": part_of(theory.best_for_all),
         "uniform": Kind(
             "draws any action, all equally likely",
             lambda view, noise: noise.integers(0, view.game.actions[view.seat]),
         ),
         "maximin": Kind(
-            "plays the action whose worst payoff is best",
-            lambda view, noise: _same(view, view.game.table.safe[view.seat]),
+            "plays the action whose worst payoff is best", part_of(lambda game: game.table.safe)
         ),
         "fictitious_play": Kind("replies to how often the others did what", fictitious_play),
         "turn_taking": Kind("plays the best pure equilibria one after another", turn_taking),
         "logit": Kind(
             "draws from a logit equilibrium",
-            logit,
+            part_of(logit),
             value="<rate>",
             read=ratio_from("logit", 0, 10**6, "logit needs a rate of at least 0, as in logit:1/2"),
         ),
@@ -244,9 +244,10 @@ PLAYERS = Players(
         ),
         "zd_extort": Kind(
             "of two actions: takes a multiple of the other's gain",
-            extort,
+            by_memory,
             value="<factor>",
             read=count_from(2, 3, "zd_extort takes 2 or 3, as in zd_extort:2"),
+            meaning=extortion,
         ),
     },
     meaning=meaning,
