@@ -64,7 +64,6 @@ class Expressions(CodeGenerator):
     """
 
     names: dict[str, Any]
-    blocks: dict[str, nodes.Block]
 
     def block(self, block: nodes.Block) -> str:
         """Return the text of a block, which sees no parts of loops around it."""

@@ -197,7 +197,11 @@ def test_presets_have_the_equilibria_that_are_known(name, wanted):
 def test_exactly_one_volunteers():
     game = rules(preset="volunteer")
     assert theory.equilibria(game) == ((0, 1, 1),)
-    stable = [p for p in product((0, 1), repeat=3) if not theory.regret(game, np.array(p)).any()]
+    stable = [
+        p
+        for p in product((0, 1), repeat=3)
+        if not deviation(game, {"actions": np.array(p)}).regret.any()
+    ]
     assert stable == [(0, 1, 1), (1, 0, 1), (1, 1, 0)]
     episode = lg.play(game, [lg.player("rational")] * 3, seed=1)
     assert episode.payoffs.tolist() == [2, 4, 4]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.mixed_equilibria import MOST_ACTIONS, Mixture, mixed_equilibria
-from llm_games.baselines.payoff_tables import check_table, undominated
+from llm_games.baselines.payoff_tables import check_table, pure_equilibria, undominated
 from llm_games.baselines.regret import Claim, Measured, Parts, Steps, draws, flat
 from llm_games.exact_payoffs import ExactPayoffs
 from llm_games.games.matrix_game.rules import MatrixGame
@@ -50,9 +50,11 @@ def stage(game: MatrixGame) -> ExactPayoffs:
 @lru_cache(64)
 def equilibria(game: MatrixGame) -> tuple[Cell, ...]:
     """Return the pure equilibria of a round in order; by count one of each number, first seats."""
-    table, profiles = stage(game), stage(game).profiles
-    is_stable = (table.best(profiles) == table.of(profiles)).all(axis=0)
-    return tuple(sorted(map(tuple, profiles.T[is_stable].tolist())))
+    table = stage(game)
+    if not table.by_count:
+        return tuple(pure_equilibria(table.numbers))
+    is_stable = (table.best(table.profiles) == table.of(table.profiles)).all(axis=0)
+    return tuple(map(tuple, table.profiles.T[is_stable][::-1].tolist()))
 
 
 @lru_cache(64)
@@ -113,10 +115,6 @@ def replies(game: Any) -> list[str]:
     return ["rational", "best_response", *constants, *names]
 
 
-def regret(game: MatrixGame, played: PerPlayer) -> PerPlayer:
-    return (game.table.best(played) - game.table.of(played)) / game.table.unit
-
-
 def distance(game: MatrixGame, played: PerPlayer) -> PerTable:
     """Return the share of seats that must move to come to the nearest pure equilibrium."""
     if not 0 < len(equilibria(game)) <= MOST_EQUILIBRIA:
@@ -130,8 +128,8 @@ def distance(game: MatrixGame, played: PerPlayer) -> PerTable:
 
 def deviation(game: Any, record: Steps) -> Measured:
     """Return regret of a round, in hindsight of all actions and slips, and distance."""
-    played = played_in(record)
-    return regret(game, played), distance(game, played)
+    played, table = played_in(record), game.table
+    return (table.best(played) - table.of(played)) / table.unit, distance(game, played)
 
 
 def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
