@@ -26,6 +26,7 @@ from llm_games.baselines.memory_one import (
 from llm_games.baselines.mixed_equilibria import mixed_equilibria
 from llm_games.baselines.payoff_tables import pure_equilibria
 from llm_games.baselines.play_measures import described
+from llm_games.baselines.reasoning_levels import level_mixtures
 from llm_games.baselines.regret import deviation, exploitability, rational, welfare
 from llm_games.baselines.repeated_dilemma import Dilemma, held_from
 from llm_games.questions import MISSING
@@ -40,6 +41,10 @@ HALF = Fraction(1, 2)
 
 def rules(**parameters):
     return lg.rules("matrix_game", **parameters)
+
+
+def levels(game, level):
+    return level_mixtures(theory.stage(game), level)
 
 
 def played(game, moves, **given):
@@ -321,10 +326,10 @@ def test_rules_for_any_table():
     episode = lg.play(bos, [lg.player("fictitious_play"), lg.player("fixed:B")], seed=1)
     moves = [step.outcome.record["actions"][0] for step in episode.steps]
     assert moves == [0, *[1] * 9]
-    assert [m[0] for m in theory.level_k(rules(preset="stag_hunt"), 1)] == [0, 0]
+    assert [m[0] for m in levels(rules(preset="stag_hunt"), 1)] == [0, 0]
     even = rules(payoffs=CYCLE)
-    assert theory.level_k(even, 0)[0] == (Fraction(1, 3),) * 3
-    assert theory.level_k(even, 999) == theory.level_k(even, 3)  # it goes round in circles
+    assert levels(even, 0)[0] == (Fraction(1, 3),) * 3
+    assert levels(even, 999) == levels(even, 3)  # it goes round in circles
     lonely = lg.play(even, [lg.player("logit:1/2"), lg.player("uniform")], seed=3)
     assert lonely.payoffs.sum() == 0
     games = [

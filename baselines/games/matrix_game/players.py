@@ -16,7 +16,8 @@ import numpy as np
 from llm_games.arrays import looked_up
 from llm_games.baselines.games.matrix_game import theory
 from llm_games.baselines.logit_equilibria import logit_equilibrium
-from llm_games.baselines.memory_one import EXTORTION, Memory, generous
+from llm_games.baselines.memory_one import EXTORTION, Memory, chance_from, generous
+from llm_games.baselines.reasoning_levels import level_mixtures
 from llm_games.baselines.repeated_dilemma import Dilemma
 from llm_games.baselines.rules import Kind, Players, Rule, cannot_play, count_from, pick, ratio_from
 from llm_games.errors import BadParameter
@@ -78,20 +79,6 @@ def extortion(game: Any, factor: int) -> Memory:
     if game.table.units.tolist() != [[[3, 0], [5, 1]], [[3, 5], [0, 1]]]:
         raise BadParameter("zd_extort is worked out for the payoffs 3 0; 5 1 alone")
     return EXTORTION[factor]
-
-
-def _chance(name: str) -> Callable[[str], Fraction]:
-    return ratio_from(name, 0, 1, f"{name} needs chances from 0 to 1, as in 1/3 or 0.9")
-
-
-def _memory(value: str) -> Memory:
-    chances = [*map(_chance("memory_one"), value.split(","))]
-    if len(chances) != 5:
-        raise BadParameter(
-            "memory_one needs five chances to play action 0, at first and after CC, CD, DC, DD, as "
-            f"in memory_one:1,1,0,1,0, got {value!r}"
-        )
-    return Memory(*chances)
 
 
 OF_TWO: dict[str, tuple[Any, str]] = {
@@ -205,7 +192,7 @@ PLAYERS = Players(
     {
         "rational": rational,
         "best_response": best_response,
-        "level_k": part_of(theory.level_k),
+        "level_k": part_of(lambda game, level: level_mixtures(theory.stage(game), level)),
         "cooperative": part_of(theory.best_for_all),
         "uniform": Kind(
             "draws any action, all equally likely",
@@ -233,14 +220,14 @@ PLAYERS = Players(
             "of two actions: what the other did last, but forgives with a chance",
             forgiving,
             value="<chance>",
-            read=lambda value: _chance("generous")(value) if value else None,
+            read=lambda value: chance_from("generous")(value) if value else None,
             valued="how often it forgives",
         ),
         "memory_one": Kind(
             "of two actions: the first with chances at first and after CC, CD, DC, DD",
             by_memory,
             value="<five chances>",
-            read=_memory,
+            read=Memory.read,
         ),
         "zd_extort": Kind(
             "of two actions: takes a multiple of the other's gain",

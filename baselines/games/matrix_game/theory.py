@@ -7,7 +7,6 @@ by count are solved without slips, and of cells that differ in who does what onl
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import lru_cache
 from itertools import compress
 from typing import Any
@@ -163,21 +162,6 @@ def best_for_all(game: MatrixGame) -> Cell:
     table = stage(game)
     best = int(table.of(table.profiles).sum(axis=0).argmax())
     return tuple(table.profiles[:, best].tolist())
-
-
-@lru_cache(256)
-def level_k(game: MatrixGame, level: int) -> tuple[Mixture, ...]:
-    """Return what each seat draws from: all actions alike, or the first best reply to that."""
-    mixtures = tuple((Fraction(1, count),) * count for count in game.actions)
-    alike = game.table.alike
-    for _ in range(level):
-        replies = []
-        for seat in range(1 if alike else game.players):
-            values = stage(game).earned(seat, mixtures)
-            best = values.index(max(values))
-            replies.append(tuple(Fraction(k == best) for k in range(len(values))))
-        mixtures = tuple(replies * game.players if alike else replies)
-    return mixtures
 
 
 def drawn(noise: Noise) -> dict[str, Any]:

@@ -86,16 +86,15 @@ class TableWords(NamedTuple):
     def scene(self, viewer: int) -> dict[str, Any]:
         """Return what a seat can do, and what all are then paid."""
         words, menu, payoffs = self.labels(viewer), self.menu(viewer, viewer), self.game.table.exact
+        scene: dict[str, Any] = {"menu": [words[k] for k in menu]}
         if self.game.by_count is not None:
             lines = [{"own": words[k], "paid": payoffs[k].tolist()} for k in menu]
-        else:
-            menus = [self.menu(viewer, seat) for seat in range(self.game.players)]
-            cells = product(menu, *menus[:viewer], *menus[viewer + 1 :])
-            by_seat = ((*rest[:viewer], own, *rest[viewer:]) for own, *rest in cells)
-            lines = [
-                self.profile(viewer, cell, [seat[cell] for seat in payoffs]) for cell in by_seat
-            ]
-        return {"menu": [words[k] for k in menu], "first": words[0], "lines": lines}
+            return scene | {"first": words[0], "lines": lines}
+        menus = [self.menu(viewer, seat) for seat in range(self.game.players)]
+        cells = product(menu, *menus[:viewer], *menus[viewer + 1 :])
+        by_seat = [(*rest[:viewer], own, *rest[viewer:]) for own, *rest in cells]
+        lines = [self.profile(viewer, cell, [seat[cell] for seat in payoffs]) for cell in by_seat]
+        return scene | {"lines": lines}
 
     def profile(self, viewer: int, actions: Sequence[int], paid: Any = None) -> dict[str, Any]:
         """Return who does what, and what each is `paid` for it, if that is to be told."""
@@ -103,24 +102,28 @@ class TableWords(NamedTuple):
         each = [{"name": name, "label": self.labels(k)[actions[k]]} for k, name in enumerate(names)]
         if paid is not None:
             each = [told | {"paid": payoff} for told, payoff in zip(each, paid, strict=True)]
-        viewers = each.pop(viewer)
-        return {"own": viewers["label"], "paid": viewers.get("paid"), "others": each}
+        reader = each.pop(viewer)
+        told = {"own": reader["label"], "others": each}
+        return told if paid is None else told | {"paid": paid[viewer]}
 
     def tell(self, facts: Mapping[str, Array], viewer: int) -> dict[str, Any]:
         """Return in words what a seat knows by these facts, which are those of all seats."""
         game, words, played = self.game, self.labels(viewer), int(facts["round"]) - 1
-        last = before = None
+        last: dict[str, Any] | None = None
+        before = None
         if played and "action" in facts:
-            units = game.table.of(facts["action"])[viewer]
             last = {
                 "round": played,
                 "own": words[facts["action"][viewer]],
                 "others": [],
-                "payoff": game.table.value(units) if "payoff" in facts else None,
+                "payoff": None,
                 "slipped": "slipped" in facts and bool(facts["slipped"][viewer]),
                 "first": words[0] if "first" in facts else None,
-                "count": int(facts.get("first", 0)),
+                "count": int(facts["first"]) if "first" in facts else None,
             }
+            if "payoff" in facts:
+                table = game.table
+                last["payoff"] = table.value(round(facts["payoff"][viewer] * table.unit))
             if "seen" in facts:
                 last |= self.seen(facts["seen"], viewer)
         if played > 1 and "before" in facts:

@@ -223,8 +223,10 @@ class MatrixGame(OpenRounds):
     def _past(self) -> tuple[list[Fact], list[Fact]]:
         """What is told again of past rounds, and what else rule players remember."""
         high, seats = self.bounds()[1], range(self.players)
-        own = lambda s: s.actions
-        facts = [Fact("action", own, 0, high, "own action of the last round, from 0")]
+        actions = lambda s: s.sight_1[0] if self.tells_each else s.actions
+        if self.sees_wrong and self.tells_each:
+            actions = lambda s: np.stack([s.sight_1[seat, seat] for seat in seats])
+        facts = [Fact("action", actions, 0, high, "own action of the last round, from 0")]
         if not self.sees_wrong:
             payoff = lambda s: self.table.paid(s.actions) * (s.round > 0)
             low, top = min(self.stake[0], 0.0), max(self.stake[1], 0.0)
