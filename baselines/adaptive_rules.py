@@ -29,25 +29,28 @@ CLOSE = 1e-9  # eigenvalues that are smaller are rounding
 class LastRounds:
     """What a seat's decisions may follow without a rule: what it and others did in the last round.
 
-    All are ``(decisions,)``; NaN before there is a last round. `paid` is the own payoff in it.
+    All are ``(decisions,)``, the seat's own but for `others_mean`, the mean of the others' actions;
+    NaN before there is a last round.
     """
 
-    own: Array
-    others: Array
-    paid: Array
+    actions: Array
+    others_mean: Array
+    payoffs: Array
 
     @cached_property
-    def known(self) -> Array:
+    def defined(self) -> Array:
         """Which decisions follow a round."""
-        return ~np.isnan(self.own)
+        return ~np.isnan(self.actions)
 
     @property
     def regressors(self) -> Array:
         """What a number is a sum of: own last, others' last, 1, ``(decisions, 3)``."""
-        return np.stack([self.own, self.others, np.ones(len(self.own))], axis=1)
+        constant = np.ones(len(self.actions))
+        return np.stack([self.actions, self.others_mean, constant], axis=1)
 
-    def kept(self, decisions: Array) -> LastRounds:
-        return LastRounds(self.own[decisions], self.others[decisions], self.paid[decisions])
+    def select(self, decisions: Array) -> LastRounds:
+        columns = self.actions, self.others_mean, self.payoffs
+        return LastRounds(*(column[decisions] for column in columns))
 
 
 @dataclass(frozen=True)
@@ -95,28 +98,28 @@ def compared(foretold: ForetoldMoves, last_rounds: LastRounds, rounds: Array) ->
 
     BadParameter: no decision follows a round, or rounds of one parity alone.
     """
-    follow = last_rounds.known
-    odd = follow & (rounds % 2 == 1)
-    even = follow & ~odd
+    later = last_rounds.defined
+    odd = later & (rounds % 2 == 1)
+    even = later & ~odd
     if not odd.any() or not even.any():
         raise BadParameter("rounds are too few: a rule by the last round needs three")
-    mixture = type_mixture(foretold.kept(follow))
-    rule = adaptive_rule(foretold.kept(follow), last_rounds.kept(follow))
-    each = np.log(follow.sum())
+    mixture = type_mixture(foretold.select(later))
+    rule = adaptive_rule(foretold.select(later), last_rounds.select(later))
+    price = np.log(later.sum())  # of a parameter
     # A catalogue is not blamed for its types that nobody is of.
     parameters = mixture.parameters - int((mixture.shares * len(mixture.posterior) < 0.5).sum())
-    bic = -2 * mixture.log_likelihood + parameters * each
-    bic -= -2 * rule.log_likelihood + rule.parameters * each
+    bic = -2 * mixture.log_likelihood + parameters * price
+    bic -= -2 * rule.log_likelihood + rule.parameters * price
     types = _held_out(foretold, even, odd)
-    by_rule = adaptive_rule(foretold.kept(even), last_rounds.kept(even))
-    beside = _rule_chances(by_rule, foretold.kept(odd), last_rounds.kept(odd))
+    by_rule = adaptive_rule(foretold.select(even), last_rounds.select(even))
+    beside = _rule_chances(by_rule, foretold.select(odd), last_rounds.select(odd))
     return CatalogueFit(rule, float(bic), types - float(np.log(beside).sum()))
 
 
 def _held_out(foretold: ForetoldMoves, fitted: Array, scored: Array) -> float:
     """Return the log-likelihood of some decisions by types that were fitted to others."""
     # Types that are alike in the fitted rounds may differ in the others: each keeps its share.
-    parts = [foretold.kept(fitted), foretold.kept(scored)]
+    parts = [foretold.select(fitted), foretold.select(scored)]
     mixture = type_mixture(parts[0])
     names = [name for group in mixture.types for name in group.split(" = ")]
     sizes = [group.count(" = ") + 1 for group in mixture.types]
@@ -171,8 +174,8 @@ def _habits(foretold: ForetoldMoves, last_rounds: LastRounds) -> AdaptiveRule:
 
 
 def _states(foretold: ForetoldMoves, last_rounds: LastRounds) -> Array:
-    well = last_rounds.paid > np.median(last_rounds.paid)
-    return (2 * (last_rounds.own - foretold.low) + well).astype(np.int64)
+    well = last_rounds.payoffs > np.median(last_rounds.payoffs)
+    return (2 * (last_rounds.actions - foretold.low) + well).astype(np.int64)
 
 
 def _rule_chances(rule: AdaptiveRule, foretold: ForetoldMoves, last_rounds: LastRounds) -> Array:

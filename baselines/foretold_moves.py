@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from llm_games.baselines.adaptive_rules import LastRounds
 from llm_games.baselines.move_chances import rule_moves
+from llm_games.baselines.played_episodes import PlayedEpisodes
 from llm_games.baselines.players import make_player, players_for
 from llm_games.baselines.rules import RulePolicy
 from llm_games.baselines.tree import TooLarge
 from llm_games.baselines.type_mixtures import ForetoldMoves
 from llm_games.errors import BadParameter, LLMGamesError
-from llm_games.noise import Noise
-from llm_games.questions import MISSING
 from llm_games.rulebook import Array, Rulebook
 
 ANYTHING = ("random",)  # any move is in every type, by its errors
@@ -42,86 +41,45 @@ class RecordedMoves(NamedTuple):
     high: Array
 
 
-def recorded_moves(
-    game: Rulebook,
-    seeds: Sequence[int],
-    moves: Sequence[Any],
-    seats: Sequence[Sequence[int]],
-    chance: Mapping[str, Any] | None = None,
-    chosen: Sequence[Array] = (),
-) -> RecordedMoves:
-    """Play recorded episodes again and return the decisions of some seats in each.
-
-    Args:
-        game: the rules of all these episodes.
-        seeds: theirs.
-        moves: of each episode the recorded ``actions``, ``(steps, players)``.
-        seats: of each episode those whose moves are wanted.
-        chance: that was given.
-        chosen: of each episode the moves that players chose, bool ``(steps, players)``; () for all.
+def recorded_moves(episodes: PlayedEpisodes) -> RecordedMoves:
+    """Return the decisions of the studied seats.
 
     Raises:
         BadParameter: a seat moves in plans, or no move is left.
     """
-    game = game.core
+    game = episodes.game.core
     if game.division is not None:
         raise BadParameter(f"moves of {game.name} are plans, of which no type is known")
-    wanted = wanted_moves(game, moves, seats, chosen)
-    sitting = wanted_moves(game, moves, seats)[0]
-    sitter = np.cumsum(sitting.T).reshape(sitting.T.shape).T - 1
-    columns: list[tuple[Any, ...]] = []
-    last = np.full((3, *sitting.shape), np.nan)  # own move, others' mean, payoff
-    for step, (state, actions, counted, paid) in enumerate(replayed(game, seeds, moves, chance)):
-        low, high = game.amounts(state)
-        inside = (actions >= low) & (actions <= high) & (high > low)
-        rows, tables = np.nonzero(wanted[step] & counted & inside)
-        at = rows, tables
-        of_each = actions[at], rows, sitter[at], tables, np.full(len(rows), step), *last[:, *at]
-        columns.append((state.table(tables), *of_each, low[at], high[at]))
-        moved = np.where(counted, actions, np.nan)
-        others = np.maximum(counted.sum(axis=0) - counted, 1)
-        mean = (np.nansum(moved, axis=0) - np.nan_to_num(moved)) / others
-        last = np.where(counted, [moved, mean, paid], last)
-    columns = [column for column in columns if len(column[1])]
+    sitters = np.cumsum(episodes.studied.T).reshape(episodes.studied.T.shape).T - 1
+    last = np.full((3, *sitters.shape), np.nan)  # in the order of `LastRounds`
+    states, columns, last_columns = list[Any](), list[dict[str, Array]](), list[Array]()
+    for number, step in enumerate(episodes.steps):
+        low, high = game.amounts(step.state)
+        inside = (step.actions >= low) & (step.actions <= high) & (high > low)
+        cells = seats, tables = np.nonzero(step.chosen & inside)
+        if len(seats):
+            states.append(step.state.table(tables))
+            last_columns.append(last[:, seats, tables])
+            columns.append(
+                {
+                    "actions": step.actions[cells],
+                    "seats": seats,
+                    "sitters": sitters[cells],
+                    "episodes": tables,
+                    "rounds": np.full(len(seats), number),
+                    "low": low[cells],
+                    "high": high[cells],
+                }
+            )
+        actions = np.where(step.answered, step.actions, np.nan)
+        others = np.maximum(step.answered.sum(axis=0) - step.answered, 1)
+        others_mean = (np.nansum(actions, axis=0) - np.nan_to_num(actions)) / others
+        last = np.where(step.answered, [actions, others_mean, step.payoffs], last)
     if not columns:
         raise BadParameter("no move of its own could tell one type from another")
-    states, *rest = zip(*columns, strict=True)
-    names = ("actions", "seats", "sitters", "episodes", "rounds", "own", "others", "paid")
-    parts = [np.concatenate(part) for part in rest]
-    joined = dict(zip((*names, "low", "high"), parts, strict=True))
-    last_rounds = LastRounds(*(joined.pop(name) for name in ("own", "others", "paid")))
+    last_rounds = LastRounds(*np.concatenate(last_columns, axis=1))
+    joined = {name: np.concatenate([column[name] for column in columns]) for name in columns[0]}
     return RecordedMoves(game=game, state=_joined(states), last_rounds=last_rounds, **joined)
-
-
-def wanted_moves(
-    game: Rulebook,
-    moves: Sequence[Any],
-    seats: Sequence[Sequence[int]],
-    chosen: Sequence[Array] = (),
-) -> Array:
-    """Return whose moves are wanted, ``(steps, players, tables)``. Arguments: `recorded_moves`."""
-    wanted = np.zeros((max(map(len, moves)), game.players, len(moves)), bool)
-    for table, of in enumerate(seats):
-        wanted[:, list(of), table] = True
-    for table, of_table in enumerate(chosen):
-        wanted[: len(of_table), :, table] &= of_table
-    return wanted
-
-
-def replayed(
-    game: Rulebook, seeds: Sequence[int], moves: Sequence[Any], chance: Mapping[str, Any] | None
-) -> Iterator[tuple[Any, Array, Array, Array]]:
-    """Yield states, actions ``(players, tables)``, where a seat answered, and payoffs."""
-    lengths = np.array([len(taken) for taken in moves])
-    state = game.begin(game.chance(Noise(np.array(seeds, np.uint64)), chance), (len(seeds),))
-    for step in range(int(lengths.max())):
-        actions = np.full((game.players, len(seeds)), MISSING, np.int64)
-        for table in np.flatnonzero(lengths > step).tolist():
-            actions[:, table] = moves[table][step]
-        counted = game.asked(state) & (actions != MISSING) & (step < lengths) & ~state.over
-        next_state, outcome = game.step(state, actions)
-        yield state, actions, counted, outcome.rewards
-        state = next_state
 
 
 def _joined(states: Sequence[Any]) -> Any:
@@ -136,7 +94,7 @@ def _joined(states: Sequence[Any]) -> Any:
     return states[0].replace(**joined)
 
 
-def foretold(recorded: RecordedMoves, names: Sequence[str]) -> ForetoldMoves:
+def foretell(recorded: RecordedMoves, names: Sequence[str]) -> ForetoldMoves:
     """Return what rule players foretell of recorded moves; who draws too many moves is left out.
 
     Raises:

@@ -47,7 +47,7 @@ class SupposedOutcome(NamedTuple):
     what: str
     low: float
     high: float
-    of: Callable[[Any, int], float] | None
+    value: Callable[[Any, int], float] | None
 
 
 @dataclass(frozen=True)
@@ -122,11 +122,12 @@ def _row(game: Rulebook, moves: Mapping[int, Any]) -> tuple[Any, ...]:
     return tuple(moves.get(seat, MISSING) for seat in range(game.players))
 
 
-def _told(game: Rulebook, state: Any, moves: Mapping[int, Any], me: int) -> list[dict[str, Any]]:
+def _lines(game: Rulebook, state: Any, moves: Mapping[int, Any], seat: int) -> list[dict[str, Any]]:
+    """Return supposed moves as the question tells them to the seat that is asked."""
     names, lines = game.names(), []
-    for seat, move in moves.items():
-        reply = replace(game.asks(state, seat), remarks=()).reply(move)
-        lines.append({"name": names[seat], "reply": reply, "own": seat == me})
+    for mover, move in moves.items():
+        reply = replace(game.asks(state, mover), remarks=()).reply(move)
+        lines.append({"name": names[mover], "reply": reply, "own": mover == seat})
     return lines
 
 
@@ -159,20 +160,20 @@ def _varied(asides: Mapping[Any, GradedAside], noise: Noise) -> GradedAside | No
 
 def outcome_of(game: Rulebook) -> SupposedOutcome:
     """Return what outcomes are asked for: the room's ``theory.outcome``, else payoffs."""
-    of_room = getattr(rooms.part(game.name, "theory"), "outcome", None)
-    if of_room is not None:
-        return SupposedOutcome(*of_room(game))
+    outcome = getattr(rooms.part(game.name, "theory"), "outcome", None)
+    if outcome is not None:
+        return SupposedOutcome(*outcome(game))
     low, high = np.clip(game.payable, -LARGEST, LARGEST).tolist()
     return SupposedOutcome("How much are you paid in all for it", low, high, None)
 
 
 def value_after(game: Rulebook, state: Any, steps: Sequence[Sequence[Any]], seat: int) -> float:
     """Return a seat's outcome if these steps follow on a state."""
-    total, of_state = 0.0, outcome_of(game).of
+    total, outcome_value = 0.0, outcome_of(game).value
     for row in steps:
         state, outcome = game.step(state, game.assemble(state, moves_of(row)))
         total += float(outcome.rewards[seat])
-    return total if of_state is None else float(of_state(state, seat))
+    return total if outcome_value is None else float(outcome_value(state, seat))
 
 
 def _supposed_steps(
@@ -184,7 +185,7 @@ def _supposed_steps(
         if state.over:
             break
         moves = drawn_moves(game, state, noise.of("step", number))
-        lines += _told(game, state, moves, seat)
+        lines += _lines(game, state, moves, seat)
         steps.append(_row(game, moves))
         state, _ = game.step(state, game.assemble(state, moves))
     return steps, lines
@@ -215,7 +216,7 @@ def _reply(view: View, noise: Noise) -> GradedAside | None:
         others = {k: move for k, move in moves.items() if k != seat and together}
         losses = losses_to(game, state, _row(game, others), seat, moves[seat])
         if losses is not None and losses.lost.max() - losses.lost.min() > CLOSE:
-            values = {"supposed": _told(game, state, others, seat)}
+            values = {"supposed": _lines(game, state, others, seat)}
             supposed = (_row(game, others),) if others else ()
             best = losses.tried[int(losses.lost.argmin())]
             asides[best] = GradedAside(f"reply{GRADED}", question, values, supposed=supposed)
@@ -243,7 +244,7 @@ def _equilibrium(view: View, noise: Noise) -> GradedAside | None:
     question, asides = Choice("equilibrium", {"yes": 1, "no": 0}), dict[Any, GradedAside]()
     moves = drawn_moves(game, state, noise.of("supposed"))
     for profile in (moves, _replies_in_turn(game, state, moves)):
-        row, values = _row(game, profile), {"supposed": _told(game, state, profile, view.seat)}
+        row, values = _row(game, profile), {"supposed": _lines(game, state, profile, view.seat)}
         aside = GradedAside(f"equilibrium{GRADED}", question, values, supposed=(row,))
         if (answer := is_equilibrium(game, state, row)) is not None:
             asides[answer] = aside
@@ -273,9 +274,8 @@ def is_equilibrium(game: Rulebook, state: Any, row: Sequence[Any]) -> bool | Non
 
 def others_of(game: Rulebook, state: Any, seat: int) -> list[int]:
     """Return the others who move in the same step; none where seats take turns."""
-    return (
-        [] if game.turns else [k for k in np.flatnonzero(game.asked(state)).tolist() if k != seat]
-    )
+    asked = [] if game.turns else np.flatnonzero(game.asked(state)).tolist()
+    return [other for other in asked if other != seat]
 
 
 def move_words(question: Question) -> dict[str, int] | None:
@@ -306,9 +306,8 @@ def _belief(view: View, noise: Noise) -> GradedAside | None:
     if not low < high <= low + LARGEST:
         return None
     values |= {"bids": isinstance(game.asks(state, others[0]), Bid)}
-    return GradedAside(
-        kind, Real("mean", floor(low * CENT), ceil(high * CENT), 2, units=()), values
-    )
+    question = Real("mean", floor(low * CENT), ceil(high * CENT), 2, units=())
+    return GradedAside(kind, question, values)
 
 
 def _survival(view: View, noise: Noise) -> GradedAside | None:

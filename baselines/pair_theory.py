@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from llm_games.baselines.payoff_tables import check_table
+from llm_games.baselines.regret import Steps
 from llm_games.baselines.rules import Rule, whole
 from llm_games.exact_payoffs import ExactPayoffs
 from llm_games.noise import Noise
@@ -30,6 +31,12 @@ def payoff_table(game: NumberPair) -> ExactPayoffs:
 def regret(game: NumberPair, numbers: PerPlayer, reply: Reply) -> PerPlayer:
     others = numbers[::-1]
     return game.paid(reply(game, others), others) - game.paid(numbers, others)
+
+
+def paid_in(game: NumberPair, steps: Steps, seats: Sequence[int]) -> Array:
+    """Return the payoffs of these seats by step, for `mean_payoff`."""
+    numbers = steps["actions"]
+    return game.paid(numbers, numbers[::-1])[list(seats)]
 
 
 def reply_to_last(reply: Reply, rational: Rule) -> Rule:

@@ -7,7 +7,7 @@ once, and reports, tables, figures and the viewer show it. `people` beside them 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,6 +76,11 @@ def own_moves(steps: Steps, seats: Sequence[int]) -> Array:
 def mean_of(ends: tuple[float, float], first: int = 0) -> PlayMeasure:
     """Return the mean move between these ends, from round `first` on, counted from 0."""
     return PlayMeasure(lambda steps, seats: own_moves(steps, seats)[:, first:], ends)
+
+
+def mean_payoff(game: Any, paid: Callable[[Steps, Sequence[int]], Array]) -> dict[str, PlayMeasure]:
+    """Return the mean payoff of a round, where chance ends a game; totals hang on its length."""
+    return {"mean payoff": PlayMeasure(paid, game.stake)} if game.open else {}
 
 
 def median(numbers: Array) -> float:

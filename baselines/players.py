@@ -372,9 +372,12 @@ def _rule_in(name: str, game: Rulebook) -> Rule:
         games = ", ".join(games_of(kind))
         raise BadParameter(f"player {name!r} is not defined for {game.name}; it is for {games}")
     player_kind, rule = kind_and_rule
-    alone = rule is not player_kind.rule or kind not in PLAYERS
-    rule = partial(rule, player_kind.meaning(game, player_kind.read(value))) if colon else rule
-    return partial(seat_by_seat, rule) if alone and not handed(game.name).broadcasts else rule
+    alone, room = rule is not player_kind.rule or kind not in PLAYERS, handed(game.name)
+    meant = player_kind.meaning(game, player_kind.read(value)) if colon else None
+    if room.check is not None:
+        room.check(game, kind, meant)
+    rule = partial(rule, meant) if colon else rule
+    return partial(seat_by_seat, rule) if alone and not room.broadcasts else rule
 
 
 # -- by name --------------------------------------------------------------------------------------

@@ -9,14 +9,14 @@ exclude, the error of these means included, so that it may have no end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
 
 from llm_games.arrays import Array
-from llm_games.baselines.foretold_moves import replayed, wanted_moves
+from llm_games.baselines.played_episodes import PlayedEpisodes
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Rulebook
 
@@ -29,12 +29,12 @@ MOST_OPTIONS, MOST_CLUSTERS = 201, 40  # of more clusters, neighbours are put to
 class StageChoices(NamedTuple):
     """Choices in a game whose rounds are alike, and what each action would have earned.
 
-    `counts` of choices are ``(clusters, seats, actions)``, `earned` are payoffs added up over the
-    `rounds`, ``(clusters,)``, of a cluster; seats that are not wanted have no choices.
+    `counts` of choices and `payoffs`, added up over the `rounds` of a cluster, are ``(clusters,
+    seats, actions)``; seats that are not studied have none.
     """
 
     counts: Array
-    earned: Array
+    payoffs: Array
     rounds: Array
 
 
@@ -47,45 +47,39 @@ class QuantalRate(NamedTuple):
     clusters: int
 
 
-def stage_choices(
-    game: Rulebook,
-    seeds: Sequence[int],
-    moves: Sequence[Any],
-    seats: Sequence[Sequence[int]],
-    chance: Mapping[str, Any] | None = None,
-    chosen: Sequence[Array] = (),
-    by_episode: bool = True,
-) -> StageChoices:
-    """Play recorded episodes again; clusters are episodes, or rounds. Arguments: `recorded_moves`.
+def stage_choices(episodes: PlayedEpisodes, by_episode: bool = True) -> StageChoices:
+    """Return the choices of the studied seats; clusters are episodes, or rounds.
 
     Raises:
         BadParameter: not all choose at once among the same, or a round pays by more than its moves.
     """
-    game = game.core
-    wanted = wanted_moves(game, moves, seats, chosen)
-    first, parts = None, list[_Profiles]()
-    for step, (state, actions, counted, paid) in enumerate(replayed(game, seeds, moves, chance)):
-        first = state.table(np.zeros(1, np.int64)) if first is None else first
-        low, high = game.amounts(state)
+    game, parts = episodes.game.core, list[_Profiles]()
+    for number, step in enumerate(episodes.steps):
+        low, high = game.amounts(step.state)
         if (low != low.flat[0]).any() or (high != high.flat[0]).any():
             raise BadParameter("seats or rounds differ in what can be chosen")
-        whole = np.flatnonzero((counted & (actions >= low) & (actions <= high)).all(axis=0))
-        clusters = whole if by_episode else step * len(seeds) + whole
-        parts.append(_Profiles(actions[:, whole], paid[:, whole], wanted[step][:, whole], clusters))
+        inside = step.answered & (step.actions >= low) & (step.actions <= high)
+        whole = np.flatnonzero(inside.all(axis=0))
+        clusters = whole if by_episode else number * len(episodes.seeds) + whole
+        actions, payoffs, chosen = (
+            part[:, whole] for part in (step.actions, step.payoffs, step.chosen)
+        )
+        parts.append(_Profiles(actions, payoffs, chosen, clusters))
     joined = _Profiles(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
     if not len(joined.clusters):
         raise BadParameter("no round in which all chose at once")
-    if not np.allclose(_payoffs(game, first, joined.actions), joined.paid):
+    first = episodes.steps[0].state.table(np.zeros(1, np.int64))
+    if not np.allclose(_payoffs(game, first, joined.actions), joined.payoffs):
         raise BadParameter("a round pays by more than its moves")
     return _counted(game, first, joined)
 
 
 class _Profiles(NamedTuple):
-    """Rounds in which all chose: moves, payoffs, whose are wanted, ``(players, rounds)``."""
+    """Rounds in which all answered, ``(players, rounds)``; see `PlayedStep`."""
 
     actions: Array
-    paid: Array
-    wanted: Array
+    payoffs: Array
+    chosen: Array
     clusters: Array
 
 
@@ -98,18 +92,18 @@ def _counted(game: Rulebook, state: Any, recorded: _Profiles) -> StageChoices:
     numbers = numbers * min(MOST_CLUSTERS, int(numbers.max()) + 1) // (int(numbers.max()) + 1)
     count = len(numbers)
     shape = int(numbers.max()) + 1, game.players, options
-    counts, earned = np.zeros(shape), np.zeros(shape)
+    counts, payoffs = np.zeros(shape), np.zeros(shape)
     used = np.unique(np.linspace(0, count - 1, max(CELLS // options, 1)).astype(np.int64))
-    for seat in np.flatnonzero(recorded.wanted.any(axis=1)).tolist():
-        mine = np.flatnonzero(recorded.wanted[seat])
-        chosen = recorded.actions[seat, mine] - low
-        np.add.at(counts[:, seat], (numbers[mine], chosen), 1.0)
+    for seat in np.flatnonzero(recorded.chosen.any(axis=1)).tolist():
+        rounds_chosen = np.flatnonzero(recorded.chosen[seat])
+        options_chosen = recorded.actions[seat, rounds_chosen] - low
+        np.add.at(counts[:, seat], (numbers[rounds_chosen], options_chosen), 1.0)
         tried = np.repeat(recorded.actions[:, used], options, axis=1)
         tried[seat] = np.tile(np.arange(low, low + options), len(used))
-        payoffs = _payoffs(game, state, tried)[seat].reshape(len(used), options)
-        np.add.at(earned[:, seat], numbers[used], payoffs)
+        of_options = _payoffs(game, state, tried)[seat].reshape(len(used), options)
+        np.add.at(payoffs[:, seat], numbers[used], of_options)
     rounds = np.bincount(numbers[used], minlength=shape[0]).astype(np.float64)
-    return StageChoices(counts, earned, rounds)
+    return StageChoices(counts, payoffs, rounds)
 
 
 def _payoffs(game: Rulebook, state: Any, profiles: Array) -> Array:
@@ -124,12 +118,12 @@ def quantal_rate(choices: StageChoices, level: float = 0.95) -> QuantalRate:
     Raises:
         BadParameter: the record does not tell: 0 or infinite rates are not excluded.
     """
-    clusters, (top, lost, chosen) = len(choices.rounds), _bounds(choices)
+    clusters, (top, loss, gain) = len(choices.rounds), _bounds(choices)
     if clusters < 2:
         raise BadParameter("one round alone has no interval")
-    if lost <= CLOSE:
+    if loss <= CLOSE:
         raise BadParameter("no rate is too high: payoffs are alike, or the best is always chosen")
-    if chosen <= CLOSE:
+    if gain <= CLOSE:
         raise BadParameter("the likeliest rate is 0: payoffs do not move choices")
     far = float(stdtrit(clusters - 1, (1 + level) / 2))
 
@@ -156,32 +150,32 @@ def _between(holds: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def _bounds(choices: StageChoices) -> tuple[float, float, float]:
-    """Return the steepest rate, what a choice lost beside the best and won beside a random one.
+    """Return the steepest rate, a choice's loss beside the best and gain beside a random one.
 
-    These two are shares of the range of payoffs.
+    Loss and gain are means of all choices, as shares of the range of payoffs.
     """
-    means = choices.earned.sum(axis=0) / choices.rounds.sum()
+    means = choices.payoffs.sum(axis=0) / choices.rounds.sum()
     counts = choices.counts.sum(axis=0)
-    widest, each = float(np.ptp(means, axis=-1).max()), counts.sum(axis=-1, keepdims=True)
+    widest, total = float(np.ptp(means, axis=-1).max()), counts.sum()
     if widest <= 0:
         return 0.0, 0.0, 0.0
-    lost = (counts * (means.max(axis=-1, keepdims=True) - means)).sum() / each.sum() / widest
-    won = (counts * (means - means.mean(axis=-1, keepdims=True))).sum() / each.sum() / widest
-    return STEEPEST / widest, float(lost), float(won)
+    loss = (counts * (means.max(axis=-1, keepdims=True) - means)).sum() / total / widest
+    gain = (counts * (means - means.mean(axis=-1, keepdims=True))).sum() / total / widest
+    return STEEPEST / widest, float(loss), float(gain)
 
 
 def _slope(choices: StageChoices, rate: float) -> tuple[float, float]:
     """Return the slope of the log-likelihood a round, and its jackknife error over clusters."""
-    counts, earned, rounds = choices
+    counts, payoffs, rounds = choices
     totals = [part.sum(axis=0, keepdims=True) for part in choices]
     whole = float(_slopes(totals[0], totals[1], totals[2], rate)[0])
-    rest = _slopes(totals[0] - counts, totals[1] - earned, totals[2] - rounds, rate)
+    rest = _slopes(totals[0] - counts, totals[1] - payoffs, totals[2] - rounds, rate)
     count = len(rounds)
     return whole, float(np.sqrt((count - 1) / count * ((rest - rest.mean()) ** 2).sum()))
 
 
-def _slopes(counts: Array, earned: Array, rounds: Array, rate: float) -> Array:
-    means = earned / np.maximum(rounds, 1)[:, None, None]
+def _slopes(counts: Array, payoffs: Array, rounds: Array, rate: float) -> Array:
+    means = payoffs / np.maximum(rounds, 1)[:, None, None]
     scaled = rate * means
     chances = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
     chances /= chances.sum(axis=-1, keepdims=True)

@@ -58,7 +58,8 @@ class Players:
     """The players of a game's room: the rule of each kind, or a `Kind` of this game alone.
 
     `meaning` reads ``fixed:VALUE``, if the value is no word or number of the game. `reply_to` is
-    the best response to given actions of the others ``(players - 1,)``.
+    the best response to given actions of the others ``(players - 1,)``. `check` raises BadParameter
+    where a game's parameters have no place for a kind, with what was read of its value, or None.
     """
 
     rules: Mapping[str, Rule | Kind] = field(default_factory=dict)
@@ -67,6 +68,7 @@ class Players:
     mixed: bool = False  # whether rational or best_response may play by chance
     broadcasts: bool = False  # rules of the room take a view of several seats, see `Sight.view`
     reply_to: Callable[[View, Array], Any] | None = None
+    check: Callable[[Rulebook, str, Any], object] | None = None
 
 
 class BoundRule:

@@ -68,7 +68,7 @@ class ForetoldMoves:
     def options(self) -> Array:
         return self.high - self.low + 1.0
 
-    def kept(self, decisions: Array) -> ForetoldMoves:
+    def select(self, decisions: Array) -> ForetoldMoves:
         """Return these decisions alone, of seats that are numbered anew."""
         columns = {name: getattr(self, name)[decisions] for name in ("actions", "low", "high")}
         seats = np.unique(self.seats[decisions], return_inverse=True)[1]

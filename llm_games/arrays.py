@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -133,10 +134,32 @@ def entry(values: Array, index: tuple[Any, ...]) -> Array:
     return looked_up(values.reshape(-1, *values.shape[len(index) :]), place)
 
 
+def discounted(amounts: Array, factors: Sequence[Fraction], times: Array, limit: int) -> Array:
+    """Multiply each row of `amounts` by its factor so many `times`, from 0 to at most `limit`.
+
+    The nearest double, as long as numerators and denominators stay exact.
+    """
+    if set(factors) == {1}:
+        return amounts
+    ratios = np.array([factor.as_integer_ratio() for factor in factors]).T
+    powers = ratios[..., None] ** np.arange(limit + 1)
+    above, below = (looked_up(part, np.clip(times, 0, limit), axis=1) for part in powers)
+    return amounts * above / below
+
+
 @lru_cache(maxsize=256)
 def _grid(shape: tuple[int, ...]) -> tuple[Array, ...]:
     """Return an open mesh of all indexes of an array."""
     return np.ogrid[tuple(slice(length) for length in shape)]
+
+
+def put(values: Array, index: Array, entries: Array) -> None:
+    """Set ``values[..., index]``, integers ``(k,)``, row by row: several times as fast."""
+    count = len(index)
+    for row, part in zip(
+        values.reshape(-1, values.shape[-1]), entries.reshape(-1, count), strict=True
+    ):
+        row[index] = part
 
 
 def sliced(seats: Array) -> Any:

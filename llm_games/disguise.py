@@ -97,7 +97,7 @@ class Disguise:
 
     # -- words ---------------------------------------------------------------------------------
 
-    def filled(self, source: str, file: str) -> str:
+    def fill(self, source: str, file: str) -> str:
         """Return a wording in this disguise's words; BadParameter: it cannot be renamed."""
 
         def word(mark: re.Match[str]) -> str:
@@ -118,8 +118,8 @@ class Disguise:
     def _check_marked(self, source: str, file: str) -> None:
         plain = {word.partition(":")[0] for word in self.words if len(word) > 1}
         rest = MARK.sub(lambda mark: "0" * mark[1][0].isdigit(), source)
-        said = _WORD.findall(" ".join(_spoken(rest)).lower())
-        if bare := next((word for word in said if word in plain), None):
+        words = _WORD.findall(" ".join(_visible_texts(rest)).lower())
+        if bare := next((word for word in words if word in plain), None):
             raise BadParameter(
                 f"{file} cannot be renamed: it says {bare!r}, of which {self.game} has other "
                 f"words; mark it as <<{bare}>>, or leave isomorphs out"
@@ -136,16 +136,16 @@ class Disguise:
 
     # -- what is told --------------------------------------------------------------------------
 
-    def told(self, values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    def scale(self, values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
         """Return told values in this disguise's units; `names` are those of seats, by the plain."""
-        return {name: self._told(name, value, names) for name, value in values.items()}
+        return {name: self._scale(name, value, names) for name, value in values.items()}
 
-    def _told(self, name: str, value: Any, names: Mapping[str, str]) -> Any:
+    def _scale(self, name: str, value: Any, names: Mapping[str, str]) -> Any:
         if isinstance(value, Mapping):  # by name of what is told, or by seats'
-            of = {k: k if k in self._kinds else name for k in value}
-            return {names.get(k, k): self._told(of[k], v, names) for k, v in value.items()}
+            parts = ((k, k if k in self._kinds else name, part) for k, part in value.items())
+            return {names.get(k, k): self._scale(inner, part, names) for k, inner, part in parts}
         if isinstance(value, list | tuple):
-            return [self._told(name, item, names) for item in value]
+            return [self._scale(name, item, names) for item in value]
         kind = self._kinds.get(name)
         if isinstance(value, str):
             named = names.get(value, value) if kind == "names" else value
@@ -193,7 +193,7 @@ class Disguise:
         raise BadParameter(f"a question of {self.game} cannot be renamed: {question.wanted()}")
 
 
-def _spoken(source: str) -> Iterable[str]:
+def _visible_texts(source: str) -> Iterable[str]:
     """Yield the texts of a template that can reach a reader."""
 
     def walk(node: nodes.Node) -> Iterable[str]:

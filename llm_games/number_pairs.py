@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from llm_games.errors import BadParameter
 from llm_games.facts import LARGEST, Fact, param
-from llm_games.questions import Integer
+from llm_games.questions import POINTS, Integer
 from llm_games.rounds import LastOpenActions, OpenRounds, Paid, Seen
 from llm_games.rulebook import Array, PerPlayer
 
@@ -55,7 +55,7 @@ class NumberPair(OpenRounds):
         )
 
     def asks(self, state: LastOpenActions, seat: int) -> Integer:
-        return Integer(self.noun, self.low, self.high)
+        return Integer(self.noun, self.low, self.high, units=POINTS)
 
     def spectacle(self, state: LastOpenActions) -> Seen:
         numbers = state.actions

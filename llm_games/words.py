@@ -303,9 +303,8 @@ class Prompts:
     def _in_words(self, game: Rulebook, values: dict[str, Any]) -> dict[str, Any]:
         if game.disguise is None:
             return values
-        return game.disguise.told(
-            values, dict(zip(game.names(), game.names_in_words(), strict=True))
-        )
+        names = dict(zip(game.names(), game.names_in_words(), strict=True))
+        return game.disguise.scale(values, names)
 
     def _terms_of(self, game: Rulebook) -> list[dict[str, Any]]:
         """Return the names that stay in a game, by seat."""
@@ -429,7 +428,7 @@ class _Filled(jinja2.BaseLoader):
         source, file, fresh = self.loader.get_source(environment, template)
         if self.disguise is None:
             return unmarked(source), file, fresh
-        return self.disguise.filled(source, file or template), file, fresh
+        return self.disguise.fill(source, file or template), file, fresh
 
 
 @lru_cache(1024)

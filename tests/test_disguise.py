@@ -285,7 +285,7 @@ def test_wordings_mark_only_what_has_other_words(name):
         if surface is None:
             assert unmarked(source) == source
         else:
-            assert not MARK.search(Disguise(name, 1, surface).filled(source, path.name))
+            assert not MARK.search(Disguise(name, 1, surface).fill(source, path.name))
 
 
 # -- what cannot be renamed ------------------------------------------------------------------------
@@ -313,4 +313,4 @@ def test_a_wording_that_says_a_word_itself(tmp_path):
 
 def test_a_told_value_of_which_nobody_says_what_it_counts():
     with pytest.raises(BadParameter, match="tells 'height'"):
-        disguised(rulebook("el_farol_bar"), 1).disguise.told({"height": 3}, {})
+        disguised(rulebook("el_farol_bar"), 1).disguise.scale({"height": 3}, {})

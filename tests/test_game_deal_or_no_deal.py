@@ -131,7 +131,8 @@ def test_perfect_offers_where_values_are_known(discount, moves, payoffs):
 def test_perfect_offers_are_brute_force():
     rng = np.random.default_rng(3)
     for scenario in law(2)[rng.integers(0, len(law(2)), 6)].tolist():
-        scores = theory.divisions_of(tuple(map(tuple, scenario))).scores
+        rows = tuple(map(tuple, scenario))
+        scores = theory.divisions_of(rows).scores
 
         @cache
         def best(number, standing, moves, discount, scores=scores):
@@ -151,9 +152,8 @@ def test_perfect_offers_are_brute_force():
 
         for moves in (1, 2, 3, 4):
             for discount in (F(1), F(1, 2)):
-                rows = tuple(map(tuple, scenario))
-                found = theory.perfect(rows, 0, moves, discount)
-                assert found[0].payoffs == best(1, None, moves, discount)
+                game = deal(items=("a", "b"), scenario=rows, moves=moves, discount=discount)
+                assert theory.plan(game, rows)[0].payoffs == best(1, None, moves, discount)
 
 
 def test_private_values_are_not_told():

@@ -26,6 +26,7 @@ from llm_games.baselines.memory_one import (
 from llm_games.baselines.mixed_equilibria import mixed_equilibria
 from llm_games.baselines.payoff_tables import pure_equilibria
 from llm_games.baselines.play_measures import described
+from llm_games.baselines.players import make_player
 from llm_games.baselines.reasoning_levels import level_mixtures
 from llm_games.baselines.regret import deviation, exploitability, rational, welfare
 from llm_games.baselines.repeated_dilemma import Dilemma, held_from
@@ -202,11 +203,10 @@ def test_presets_have_the_equilibria_that_are_known(name, wanted):
 def test_exactly_one_volunteers():
     game = rules(preset="volunteer")
     assert theory.equilibria(game) == ((0, 1, 1),)
-    stable = [
-        p
-        for p in product((0, 1), repeat=3)
-        if not deviation(game, {"actions": np.array(p)}).regret.any()
-    ]
+    regrets = {
+        p: deviation(game, {"actions": np.array(p)}).regret for p in product((0, 1), repeat=3)
+    }
+    stable = [profile for profile, regret in regrets.items() if not regret.any()]
     assert stable == [(0, 1, 1), (1, 0, 1), (1, 1, 0)]
     episode = lg.play(game, [lg.player("rational")] * 3, seed=1)
     assert episode.payoffs.tolist() == [2, 4, 4]
@@ -439,12 +439,16 @@ def test_rules_of_memory_one_by_name():
         ("memory_one:1,0", {}, "five chances"),
         ("generous:2", {}, "chances from 0 to 1"),
         ("logit:-1", {}, "rate of at least 0"),
+        ("logit:50", {"preset": "goeree_holt_320"}, "does not settle"),
         ("logit:1", {"by_count": ((1, 2), (0, 3))}, "tables of up to 6 players"),
         ("fictitious_play", {"by_count": ((1, 2), (0, 3))}, "tables of up to 6 players"),
         ("fixed:C", {}, "a label of an action, or its number"),
     ],
 )
 def test_players_say_what_they_need(name, parameters, words):
+    """As soon as they are seated, before a move."""
+    with pytest.raises(lg.BadParameter, match=words):
+        make_player(name, rules(**parameters))
     with pytest.raises(lg.BadParameter, match=words):
         lg.play("matrix_game", [lg.player(name), lg.player("random")], seed=1, **parameters)
 
@@ -456,6 +460,27 @@ def test_strategies_see_what_is_seen():
     slip[0, 0, 1] = 0
     episode = lg.play(game, [lg.player("grim"), lg.player("all_c")], seed=1, given={"slip": slip})
     assert [step.outcome.record["actions"][0] for step in episode.steps] == [0, 1, 1]
+
+
+def test_replies_are_to_what_was_played_and_only_the_own_choice_slips():
+    """Against a chosen 0, which slips, 1 is best, against a played 0 it is not."""
+    table = (((1, 0), (0, 0)), ((0, 0), (4, 0)))
+    game = rules(payoffs=table, noise="1/4", rounds=2)
+    slip, shift = np.full((2, 2), 3), np.zeros((2, 2), int)
+    assert theory.stage(game).rows(0).argmax(axis=0).tolist() == [1, 1]
+    for name in ("best_response", "fictitious_play"):
+        players = [lg.player(name), lg.player("fixed:A")]
+        episode = lg.play(game, players, seed=1, given={"slip": slip, "shift": shift})
+        assert episode.steps[1].outcome.record["actions"][0] == 0
+
+
+def test_who_is_told_nothing_remembers_nothing():
+    game = rules(reveal="nothing", noise="1/8", rounds=3)
+    assert [column.name for column in game.columns()] == ["round"]
+    assert not game.recalled()
+    for name, moves in (("all_c", [0, 0, 0]), ("all_d", [1, 1, 1]), ("alternator", [0, 1, 0])):
+        episode = lg.play(game, [lg.player(name), lg.player("random")], seed=1)
+        assert [step.outcome.record["actions"][0] for step in episode.steps] == moves
 
 
 # -- the dilemma repeated --------------------------------------------------------------------------

@@ -209,7 +209,12 @@ def test_an_answer_that_cannot_be_read_is_counted_and_not_asked_again(tmp_path):
         "unparsable",
         "unparsable",
     ]
-    assert done.games["el_farol_bar"].graded == []
+    result = done.games["el_farol_bar"]
+    [row] = result.graded
+    assert (row.measure, row.n, row.unread, row.score) == ("belief", 0, 2, None)
+    assert result.plain()["graded"][0]["score"] is None
+    [shown] = [grid.rows for grid in run_tables([result], None) if "constant" in grid.columns]
+    assert shown == [["4 belief", row.player, 0, None, None, None, None]]
     outcomes = {row["outcome"] for row in done.rows("decisions")}
     assert outcomes <= {"valid", "unparsable"}
 

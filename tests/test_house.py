@@ -94,8 +94,8 @@ LAYERS = {
         "strategy_mixtures memory_one repeated_dilemma regret play_measures people_data "
         "rules seat_rotation scenarios tiny named_tools talkers players "
         "hindsight graded_questions drawn_games",
-        "tree move_chances type_mixtures adaptive_rules foretold_moves quantal_responses "
-        "beliefs batch_play best_response copies "
+        "tree move_chances type_mixtures adaptive_rules played_episodes foretold_moves "
+        "quantal_responses beliefs batch_play best_response copies "
         "metagame equilibria alpha_rank crossplay verifiers",
         "games",
         "learner seated",

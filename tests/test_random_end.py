@@ -9,9 +9,13 @@ import pytest
 from playing import each_row
 
 import llm_games as lg
+from llm_games.baselines.play_measures import described
+from llm_games.baselines.regret import stacked
+from llm_games.game_rooms import ROOMS
 from llm_games.noise import Noise
 from llm_games.questions import Integer
 from llm_games.random_end import least_cap
+from llm_games.registry import game_class
 from llm_games.rounds import OpenRounds
 from llm_games.rulebook import Goal
 from llm_games.table import Table
@@ -98,6 +102,21 @@ def test_neither_cap_nor_end_is_told():
     other = game.reset(3, given={"last_round": 5})
     assert (game.observe(state) == game.observe(other)).all()
     assert game.goal(0) == Goal()
+
+
+OPEN = [name for name in ROOMS if issubclass(game_class(name), OpenRounds)]
+
+
+@each_row("name", OPEN)
+def test_reports_give_the_mean_of_a_round(name):
+    """Of all rounds of all games together, as totals hang on how many there are."""
+    game, plays, totals = lg.rules(name, continuation="3/4"), [], np.zeros(2)
+    for seed in range(4):
+        episode = lg.play(game, [lg.player("random")] * game.players, seed=seed)
+        plays.append(stacked([step.outcome.record for step in episode.steps]))
+        totals += episode.payoffs[0], episode.state.round
+    found = described(game, plays, [0])["mean payoff"]
+    assert found == pytest.approx(totals[0] / totals[1])
 
 
 @each_row(

@@ -62,6 +62,17 @@ def test_what_was_put_in_comes_out(seed):
     assert abs(found.precision - 0.9) < 0.01
 
 
+def test_who_does_the_opposite_follows_none():
+    """Who mostly defects is one who defects, with trembles, and no cooperator who mostly fails."""
+    choices = np.full(40, 12)
+    defects = np.random.default_rng(1).binomial(12, 0.7, 40)
+    agreed = np.stack([defects, 12 - defects], axis=1)
+    found = strategy_mixture(agreed, choices)
+    assert np.allclose(found.shares, [1, 0], atol=1e-6)
+    assert found.precision == pytest.approx(defects.mean() / 12)
+    assert strategy_mixture(agreed[:, 1:], choices).precision == 0.5
+
+
 def test_bad_counts():
     with pytest.raises(BadParameter, match="none above the subject's choices"):
         strategy_mixture(np.array([[5, 1]]), np.array([4]))

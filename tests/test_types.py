@@ -7,6 +7,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from markupsafe import escape
+from playing import each_row
 from scipy.special import stdtrit
 
 import llm_games as lg
@@ -16,7 +17,8 @@ from llm_games.baselines.adaptive_rules import (
     compared,
     errors_by_episode,
 )
-from llm_games.baselines.foretold_moves import foretold, recorded_moves, usual_types
+from llm_games.baselines.foretold_moves import foretell, recorded_moves, usual_types
+from llm_games.baselines.played_episodes import PlayedEpisodes
 from llm_games.baselines.players import make_player
 from llm_games.baselines.quantal_responses import quantal_rate, stage_choices
 from llm_games.baselines.type_mixtures import ForetoldMoves, type_mixture
@@ -83,7 +85,7 @@ def simulated(game, types, episodes, miss, anything, seed=1):
         seats.hear(going)
     moves = np.array(moves)
     each = [moves[:, :, episode] for episode in range(episodes)]
-    record = recorded_moves(game, seeds, each, [range(game.players)] * episodes)
+    record = recorded_moves(PlayedEpisodes(game, seeds, each, [range(game.players)] * episodes))
     players = [types[kind] for kind in sits.T.ravel()]
     return record, [players[sitter] for sitter in np.unique(record.sitters)]
 
@@ -93,7 +95,7 @@ def named(game, params, miss, anything, seats, seed=1):
     rules = rulebook(game, **params)
     types = usual_types(rules)
     record, truth = simulated(rules, types, -(-seats // rules.players), miss, anything, seed)
-    mixture = type_mixture(foretold(record, types))
+    mixture = type_mixture(foretell(record, types))
     if not mixture.nameable:
         return 0, 0
     groups = [mixture.groups(seat) for seat in range(len(truth))]
@@ -137,7 +139,7 @@ def test_strategies_of_repeated_games_are_found_again():
     """Shares and errors of six automata (Dal Bo and Frechette 2011) come out as they went in."""
     rules = rulebook("matrix_game", rounds=20)
     record, truth = simulated(rules, SIX, 150, 0, 0.1)
-    mixture = type_mixture(foretold(record, SIX))
+    mixture = type_mixture(foretell(record, SIX))
     assert mixture.error == pytest.approx(0.1, abs=0.02)
     assert set(SIX) <= set(usual_types(rules))
     assert set(mixture.types) == set(SIX)
@@ -149,7 +151,7 @@ def test_a_hundred_seats_take_seconds():
     rules = rulebook("sealed_bid_auction", **TEN)  # of the games the one that takes longest
     record, _ = simulated(rules, usual_types(rules), 10, 20, 0.05)
     began = time.process_time()
-    moves = foretold(record, usual_types(rules))
+    moves = foretell(record, usual_types(rules))
     type_mixture(moves)
     compared(moves, record.last_rounds, record.rounds)
     assert time.process_time() - began < 3
@@ -179,11 +181,12 @@ def outsiders(rule, seed, episodes=4):
     moves = np.array(rounds)
     rules = rulebook("beauty_contest", **TEN)
     each = [moves[:, :, episode] for episode in range(episodes)]
-    return recorded_moves(rules, [*range(episodes)], each, [range(10)] * episodes), rules
+    played = PlayedEpisodes(rules, [*range(episodes)], each, [range(10)] * episodes)
+    return recorded_moves(played), rules
 
 
 def is_outside(record, rules):
-    moves = foretold(record, usual_types(rules))
+    moves = foretell(record, usual_types(rules))
     return compared(moves, record.last_rounds, record.rounds).outside
 
 
@@ -240,7 +243,7 @@ def test_errors_and_shares_come_out_as_they_went_in():
     rules = rulebook("beauty_contest", **TEN)
     types = ["level_k:1", "level_k:2", "best_response"]
     record, truth = simulated(rules, types, 30, 4, 0.1)
-    mixture = type_mixture(foretold(record, types))
+    mixture = type_mixture(foretell(record, types))
     assert mixture.error == pytest.approx(0.1, abs=0.02)
     assert mixture.spread == pytest.approx(4, abs=0.5)
     for name, share in zip(mixture.types, mixture.shares, strict=True):
@@ -283,7 +286,7 @@ def test_what_numbers_follow_has_intervals_that_hold_it(episodes, samples, least
 def test_a_line_that_the_record_does_not_tell_is_said_to_be_none():
     *of, by = by_the_line((0, 0, 40), 6, 1, miss=0, anything=0)
     later = np.arange(len(by)) >= 60  # where all numbers are 40
-    of = [part.kept(later) for part in of]
+    of = [part.select(later) for part in of]
     with pytest.raises(BadParameter, match="do not vary enough"):
         errors_by_episode(adaptive_rule(*of), *of, by[later])
     *of, by = by_the_line((0.3, 0.4, 15), 1, 1)
@@ -294,8 +297,8 @@ def logit_choices(rules, chances, seed, episodes=1):
     """Return choices of ten seats in 20 rounds that are drawn by chances."""
     rng = np.random.default_rng(seed)
     moves = rng.choice(len(chances), p=chances, size=(episodes, 20, 10))
-    seats = [range(10)] * episodes
-    return stage_choices(rules, [*range(episodes)], [*moves], seats, by_episode=False)
+    played = PlayedEpisodes(rules, [*range(episodes)], [*moves], [range(10)] * episodes)
+    return stage_choices(played, by_episode=False)
 
 
 MANY = pytest.mark.parametrize("samples", [20, pytest.param(200, marks=pytest.mark.nightly)])
@@ -319,12 +322,12 @@ def test_the_rate_of_a_logit_response_comes_out_in_public_goods(samples, record_
 def test_the_bar_does_not_tell_a_rate(samples, record_property):
     rules = rulebook("el_farol_bar", **TEN)
     for going in (0.559, 0.581, 0.607):  # logit equilibria of rates .2, .5 and without end
-        told = 0
+        rates = 0
         for seed in range(samples):
             with suppress(BadParameter):
-                told += bool(quantal_rate(logit_choices(rules, [1 - going, going], seed)))
-        record_property(f"told at {going}", f"{told} of {samples}")
-        assert told <= samples / 10
+                rates += bool(quantal_rate(logit_choices(rules, [1 - going, going], seed)))
+        record_property(f"told at {going}", f"{rates} of {samples}")
+        assert rates <= samples / 10
 
 
 @pytest.mark.parametrize(
@@ -338,6 +341,26 @@ def test_the_bar_does_not_tell_a_rate(samples, record_property):
 def test_a_rate_at_a_bound_or_where_rounds_differ_is_not_told(name, chances, message):
     with pytest.raises(BadParameter, match=message):
         quantal_rate(logit_choices(rulebook(name, **TEN), chances, 1))
+
+
+@each_row(
+    "params",
+    [
+        {"preset": "rock_paper_scissors"},
+        {"preset": "volunteer"},
+        {"preset": "stag_hunt"},
+        {"reveal": "payoff"},
+        {"noise": "1/8", "noise_kind": "observation"},
+    ],
+)
+def test_types_are_those_that_a_table_has_place_for(params):
+    """Strategies of two actions are none of the types of other tables."""
+    rules = rulebook("matrix_game", rounds=4, **params)
+    types = usual_types(rules)
+    record, _ = simulated(rules, types, 4, 0.0, 0.1)
+    assert [*foretell(record, types).types] == types
+    assert "maximin" in types
+    assert ("tit_for_tat" in types) == (rules.actions == (2, 2) and rules.tells_each)
 
 
 def test_types_that_foretell_the_same_are_one():
@@ -376,10 +399,10 @@ def test_the_command_names_seats_and_says_where_it_cannot(llm_games, contest):
     players = {(of["game"], of["player"]): of for of in json.loads(out)}
     for label in ("beauty_contest", "talked"):
         for name in ("level_k:2", "best_response"):
-            told = players[label, name]
-            assert told["verdict"] == "10 of 10 seats named"
-            assert told["shares"][name]["mean"] == pytest.approx(1)
-            assert all(seat["types"] == [name] for seat in told["seats"])
+            player = players[label, name]
+            assert player["verdict"] == "10 of 10 seats named"
+            assert player["shares"][name]["mean"] == pytest.approx(1)
+            assert all(seat["types"] == [name] for seat in player["seats"])
     assert players["pirate_game", "rational"]["verdict"].startswith("not identified: ")
     best = players["talked", "best_response"]
     assert best["line"]["nearest"] == "best_response"
@@ -448,4 +471,4 @@ def test_what_the_rules_filled_in_or_others_did_before_a_branch_is_no_move_of_a_
 def test_decisions_without_a_choice_tell_nothing():
     rules = rulebook("beauty_contest", players=3, rounds=1)
     with pytest.raises(BadParameter, match="no move of its own"):
-        recorded_moves(rules, [1], [[[101, 102, 103]]], [[0, 1, 2]])
+        recorded_moves(PlayedEpisodes(rules, [1], [[[101, 102, 103]]], [[0, 1, 2]]))

@@ -38,7 +38,7 @@ squared range, or the Brier and logarithmic scores of chances (none below .01); 
 reply, of the move made, if others did what was believed. “Constant” is what the one answer would \
 have got that is best for all these questions, “last” who expects what happened before, “uniform” \
 who has no idea. Level 1 asks for the rules, 2 for the own best move, 3 for everybody's, 4 for \
-what others do. Not read: answers that were none; they have no score."""
+what others do. What could not be read has no score."""
 
 
 class Mark(NamedTuple):
@@ -56,7 +56,10 @@ class Mark(NamedTuple):
 
 
 class GradedRow(NamedTuple):
-    """A measure of a player's answers in a game: `n` of them, and those that were not read."""
+    """A measure of a player's answers in a game: `n` of them, and those that were not read.
+
+    Where none was read it has no score, and its measure is the kind of question.
+    """
 
     game: str
     player: str
@@ -64,13 +67,13 @@ class GradedRow(NamedTuple):
     measure: str
     n: int
     unread: int
-    score: MeanCell
-    constant: float | None
-    last: float | None
-    uniform: float | None
+    score: MeanCell | None = None
+    constant: float | None = None
+    last: float | None = None
+    uniform: float | None = None
 
     def plain(self) -> dict[str, Any]:
-        return self._asdict() | {"score": self.score.plain()}
+        return self._asdict() | {"score": self.score and self.score.plain()}
 
 
 def graded_rows(game: RecordedGame) -> list[GradedRow]:
@@ -103,6 +106,10 @@ def _rows(game: RecordedGame) -> Iterator[GradedRow]:
                 kind = measure.partition(",")[0]
                 missed = unread.get((player, kind), 0)
                 yield _row(game.label, player, measure, ends, missed, of)
+        scored = {measure.partition(",")[0] for who, measure in marks if who == player}
+        for kind in KINDS:
+            if missed := (kind not in scored and unread.get((player, kind), 0)):
+                yield GradedRow(game.label, player, KINDS[kind].level, kind, 0, missed)
 
 
 def _row(

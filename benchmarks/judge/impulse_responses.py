@@ -28,20 +28,20 @@ class _State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Played:
+class _PricePath:
     """Means over the episodes of a branch, from its round on: prices and profits ``(rounds,)``."""
 
-    own: Array
-    rivals: Array
-    earned: Array
+    prices: Array
+    rival_prices: Array
+    profits: Array
     gain: float
 
     @property
     def rounds(self) -> int:
-        return len(self.own)
+        return len(self.prices)
 
 
-_Pair = tuple[_Played, _Played]  # without force and with it
+_Pair = tuple[_PricePath, _PricePath]  # without force and with it
 _Group = tuple[str, str, tuple[str, ...], str]  # game, player, rivals, probe
 
 
@@ -75,7 +75,7 @@ class ImpulseResponse:
 
 def impulse_responses(games: Sequence[RecordedGame]) -> list[ImpulseResponse]:
     """Return the answers to all prices that were forced in a run of such branches."""
-    states: dict[_State, dict[int, _Played]] = {}  # by price in ticks
+    states: dict[_State, dict[int, _PricePath]] = {}  # by price in ticks
     recorded, rooms = dict[_State, int](), {}
     for game in games:
         point, room = game.planned.get("branch"), game_rooms.part(game.name, "collusion")
@@ -83,9 +83,9 @@ def impulse_responses(games: Sequence[RecordedGame]) -> list[ImpulseResponse]:
         if not point or room is None or len(point["moves"]) != 1 or not done:
             continue
         [(seat, price)] = point["moves"].items()
-        place = point["label"], point["number"], point["step"], int(seat)
-        state = _State(tuple(game.seats), *place)
-        states.setdefault(state, {})[price] = _played(game, room, int(seat))
+        decision = point["label"], point["number"], point["step"], int(seat)
+        state = _State(tuple(game.seats), *decision)
+        states.setdefault(state, {})[price] = _price_path(game, room, int(seat))
         recorded[state] = point["recorded"][seat]["move"]
         rooms[point["label"]] = room
     grouped: dict[_Group, dict[int, list[_Pair]]] = {}
@@ -103,7 +103,7 @@ def impulse_responses(games: Sequence[RecordedGame]) -> list[ImpulseResponse]:
     ]
 
 
-def _played(game: RecordedGame, room: Any, seat: int) -> _Played:
+def _price_path(game: RecordedGame, room: Any, seat: int) -> _PricePath:
     rules, paths = game.rules, []
     for episode in game.done:
         records = episode.records[episode.before :]
@@ -112,29 +112,31 @@ def _played(game: RecordedGame, room: Any, seat: int) -> _Played:
         rivals = np.delete(prices, seat, axis=1).mean(axis=1)
         gain = float(room.profit_gain(rules, profits.mean()))
         paths.append((prices[:, seat], rivals, profits[:, seat], gain))
-    own, rivals, earned, gain = (np.mean(of, axis=0) for of in zip(*paths, strict=True))
-    return _Played(own, rivals, earned, float(gain))
+    prices, rivals, profits, gain = (np.mean(part, axis=0) for part in zip(*paths, strict=True))
+    return _PricePath(prices, rivals, profits, float(gain))
 
 
 def _response(group: _Group, episodes: Sequence[Sequence[_Pair]], room: Any) -> ImpulseResponse:
-    rounds = min(played.rounds for pairs in episodes for pair in pairs for played in pair)
+    rounds = min(path.rounds for pairs in episodes for pair in pairs for path in pair)
     weight = room.DISCOUNT ** np.arange(rounds)
 
-    def over_episodes(value: Callable[[_Played, _Played], Any], ends: Ends = FREE) -> MeanCell:
+    def over_episodes(
+        value: Callable[[_PricePath, _PricePath], Any], ends: Ends = FREE
+    ) -> MeanCell:
         cell = estimated([float(np.mean([value(*p) for p in pairs])) for pairs in episodes], ends)
         assert cell is not None
         return cell
 
     def answer(lag: int) -> MeanCell:
-        return over_episodes(lambda free, forced: forced.rivals[lag] - free.rivals[lag])
+        return over_episodes(lambda free, forced: forced.rival_prices[lag] - free.rival_prices[lag])
 
-    def worth(free: _Played, forced: _Played) -> float:
-        return float(weight @ (forced.earned - free.earned)[:rounds])
+    def worth(free: _PricePath, forced: _PricePath) -> float:
+        return float(weight @ (forced.profits - free.profits)[:rounds])
 
     gain = over_episodes(lambda free, _: free.gain)
     return ImpulseResponse(
         *group,
-        size=over_episodes(lambda free, forced: forced.own[0] - free.own[0]),
+        size=over_episodes(lambda free, forced: forced.prices[0] - free.prices[0]),
         answers=[answer(lag) for lag in range(1, rounds)],
         paid=over_episodes(lambda free, forced: worth(free, forced) > 0, SHARE),
         worth=over_episodes(worth),

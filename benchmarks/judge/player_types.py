@@ -13,12 +13,17 @@ from scipy.special import stdtrit
 
 from llm_games.baselines.adaptive_rules import (
     CatalogueFit,
-    LastRounds,
     compared,
     errors_by_episode,
     nearest_type,
 )
-from llm_games.baselines.foretold_moves import foretold, recorded_moves, usual_types
+from llm_games.baselines.foretold_moves import (
+    RecordedMoves,
+    foretell,
+    recorded_moves,
+    usual_types,
+)
+from llm_games.baselines.played_episodes import PlayedEpisodes
 from llm_games.baselines.quantal_responses import quantal_rate, stage_choices
 from llm_games.baselines.type_mixtures import (
     ForetoldMoves,
@@ -146,91 +151,109 @@ class PlayerTypes:
 
 
 def player_types(
-    game: RecordedGame, names: Sequence[str] = (), most: int = MOST
+    game: RecordedGame, names: Sequence[str] = (), limit: int = MOST
 ) -> list[PlayerTypes]:
     """Return the types behind each player of a game; `names` are types, by default the usual ones.
 
-    They are worked out from the first episodes, of about `most` decisions of a player.
+    They are worked out from the first episodes, of about `limit` decisions of a player.
 
     BadParameter, UnknownName: one of `names` is no type of the game.
     """
-    return [_of_player(game, player, names, most) for player in game.players]
+    return [_of_player(game, player, names, limit) for player in game.players]
 
 
-_Played = tuple[Any, list[int], list[Any], list[list[int]], Mapping[str, Any] | None, list[Array]]
-"""Of some episodes what `recorded_moves` takes."""
-
-
-def _of_player(game: RecordedGame, player: str, names: Sequence[str], most: int) -> PlayerTypes:
-    chosen = list(_chosen(game, player, most))
-    episodes = [episode for episode, _ in chosen]
-    untold = PlayerTypes(game.label, player, len(episodes))
+def _of_player(game: RecordedGame, player: str, names: Sequence[str], limit: int) -> PlayerTypes:
+    seatings = list(_first_seatings(game, player, limit))
+    unidentified = PlayerTypes(game.label, player, len(seatings))
     try:
-        if not chosen:
-            raise BadParameter("no finished episode was played by the rules of today")
-        if (first := _decisions(*chosen[0])) > most:
-            raise BadParameter(f"an episode has {first:,} decisions, more than {most:,}")
-        rules = _alike(episodes)
-        moves = [[record["answers"] for record in episode.records] for episode in episodes]
-        played: _Played = (
-            rules,
-            [episode.row.seed for episode in episodes],
-            moves,
-            [seats for _, seats in chosen],
-            episodes[0].given,
-            [episode.chosen for episode in episodes],
-        )
-        recorded = recorded_moves(*played)
+        played = _played_episodes(seatings, limit)
+        recorded = recorded_moves(played)
     except BadParameter as error:
-        return replace(untold, why=str(error))
+        return replace(unidentified, why=str(error))
     try:
-        told = foretold(recorded, names or usual_types(rules))
+        foretold = foretell(recorded, names or usual_types(played.game))
     except BadParameter as error:
         if names:
             raise
-        return replace(untold, why=str(error))
-    mixture, fit, draws = type_mixture(told), None, None
+        return replace(unidentified, why=str(error))
+    mixture, fit, draws = type_mixture(foretold), None, None
     with suppress(BadParameter):  # too few rounds: the catalogue stands alone
-        fit = compared(told, recorded.last_rounds, recorded.rounds)
-    if len(episodes) >= FEWEST:
-        draws = shares_between(told, mixture, recorded.episodes, DRAWS, SEED)
+        fit = compared(foretold, recorded.last_rounds, recorded.rounds)
+    if len(seatings) >= FEWEST:
+        draws = shares_between(foretold, mixture, recorded.episodes, DRAWS, SEED)
     return replace(
-        untold,
+        unidentified,
         decisions=len(recorded.actions),
-        shares=_shares(mixture, draws, len(episodes)),
-        seats=list(_seats(chosen, np.unique(recorded.sitters), mixture)),
+        shares=_shares(mixture, draws, len(seatings)),
+        seats=list(_seats(seatings, np.unique(recorded.sitters), mixture)),
         mixture=mixture,
         fit=fit,
-        line=None if fit is None else _line(fit, told, recorded.last_rounds, recorded.episodes),
+        line=None if fit is None else _line(fit, foretold, recorded),
         rate=_rate(played),
     )
 
 
+def _first_seatings(
+    game: RecordedGame, player: str, limit: int
+) -> Iterator[tuple[RecordedEpisode, list[int]]]:
+    """Yield the first episodes of a player, by rules of today, with its seats."""
+    decisions = 0
+    for episode in game.done:
+        today = (episode.row.edition or UNNAMED)["rules"] == episode.rules.edition
+        if today and decisions < limit and (seats := episode.of(player)):
+            yield episode, seats
+            decisions += _decisions(episode, seats)
+
+
+def _decisions(episode: RecordedEpisode, seats: Sequence[int]) -> int:
+    return len(seats) * len(episode.records)
+
+
+def _played_episodes(
+    seatings: Sequence[tuple[RecordedEpisode, list[int]]], limit: int
+) -> PlayedEpisodes:
+    if not seatings:
+        raise BadParameter("no finished episode was played by the rules of today")
+    if (decisions := _decisions(*seatings[0])) > limit:
+        raise BadParameter(f"an episode has {decisions:,} decisions, more than {limit:,}")
+    episodes, seats = zip(*seatings, strict=True)
+    rules, given = episodes[0].rules, episodes[0].given
+    if any(episode.rules != rules or episode.given != given for episode in episodes):
+        raise BadParameter("its episodes differ in their rules, or in what was given to chance")
+    return PlayedEpisodes(
+        game=rules,
+        seeds=[episode.row.seed for episode in episodes],
+        moves=[[record["answers"] for record in episode.records] for episode in episodes],
+        seats=seats,
+        chance=given,
+        chosen=[episode.chosen for episode in episodes],
+    )
+
+
 def _seats(
-    chosen: Sequence[tuple[RecordedEpisode, Sequence[int]]], sitters: Array, mixture: TypeMixture
+    seatings: Sequence[tuple[RecordedEpisode, list[int]]], sitters: Array, mixture: TypeMixture
 ) -> Iterator[SeatType]:
-    places = [(episode.row.number, seat) for episode, seats in chosen for seat in sorted(seats)]
+    labels = [(episode.row.number, seat) for episode, seats in seatings for seat in sorted(seats)]
     for number, sitter in enumerate(sitters.tolist()):
         chances = sorted(
             zip(mixture.posterior[number].tolist(), mixture.types, strict=True), reverse=True
         )
         likely = {name: chance for chance, name in chances if chance >= LEAST}
-        episode_number, seat = places[sitter]
+        episode_number, seat = labels[sitter]
         yield SeatType(episode_number, seat, mixture.groups(number), chances[0][0], likely)
 
 
-def _line(
-    fit: CatalogueFit, told: ForetoldMoves, last_rounds: LastRounds, episodes: Array
-) -> NumberLine | None:
+def _line(fit: CatalogueFit, foretold: ForetoldMoves, recorded: RecordedMoves) -> NumberLine | None:
     """Return what numbers follow; None for choices."""
     if fit.rule.spread is None:
         return None
-    follow = last_rounds.known
-    of_rule = fit.rule, told.kept(follow), last_rounds.kept(follow)
-    count = len(np.unique(episodes[follow]))
+    later = recorded.last_rounds.defined
+    episodes = recorded.episodes[later]
+    of_rule = fit.rule, foretold.select(later), recorded.last_rounds.select(later)
+    count = len(np.unique(episodes))
     line = NumberLine(fit.rule.spread, *nearest_type(*of_rule))
     try:
-        errors = errors_by_episode(*of_rule, episodes[follow]).tolist()
+        errors = errors_by_episode(*of_rule, episodes).tolist()
     except BadParameter as error:
         return line._replace(why=f"not identified: {error}")
     triples = zip(LINE, fit.rule.coefficients.tolist(), errors, strict=True)
@@ -250,39 +273,15 @@ def _over_episodes(value: float, error: float, episodes: int) -> Interval | None
     return Interval(value - far, value + far, "jackknife over episodes", episodes)
 
 
-def _rate(played: _Played) -> MeanCell | str:
-    by_episode = len(played[1]) >= FEWEST
+def _rate(played: PlayedEpisodes) -> MeanCell | str:
+    by_episode = len(played.seeds) >= FEWEST
     try:
-        choices = stage_choices(*played, by_episode=by_episode)
+        choices = stage_choices(played, by_episode)
         rate, low, high, clusters = quantal_rate(choices)
     except BadParameter as error:
         return f"not identified: {error}"
     kind = f"slope of the likelihood over {'episodes' if by_episode else 'rounds'}"
     return MeanCell(rate, None, clusters, Interval(low, high, kind, clusters), POSITIVE)
-
-
-def _chosen(
-    game: RecordedGame, player: str, most: int
-) -> Iterator[tuple[RecordedEpisode, list[int]]]:
-    """Yield the first episodes of a player, by rules of today, with its seats."""
-    decisions = 0
-    for episode in game.done:
-        today = (episode.row.edition or UNNAMED)["rules"] == episode.rules.edition
-        if today and decisions < most and (seats := episode.of(player)):
-            yield episode, seats
-            decisions += _decisions(episode, seats)
-
-
-def _decisions(episode: RecordedEpisode, seats: Sequence[int]) -> int:
-    return len(seats) * len(episode.records)
-
-
-def _alike(episodes: Sequence[RecordedEpisode]) -> Any:
-    first = episodes[0]
-    for episode in episodes:
-        if episode.rules != first.rules or episode.given != first.given:
-            raise BadParameter("its episodes differ in their rules, or in what was given to chance")
-    return first.rules
 
 
 def _shares(mixture: TypeMixture, draws: Any, episodes: int) -> dict[str, MeanCell]:

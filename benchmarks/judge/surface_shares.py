@@ -37,13 +37,13 @@ POWER_NOTE = (
 
 
 class SurfaceShare(NamedTuple):
-    """The share of `instances` with `each` episodes in the variance; `sd` is of their means.
+    """The share of instances, each of so many `episodes`, in the variance; `sd`: of their means.
 
     `p` is the F test's that there is none. `why`: what cannot be told, and then there are none.
     """
 
     instances: int
-    each: int
+    episodes: int
     share: float | None = None
     interval: Interval | None = None
     p: float | None = None
@@ -80,18 +80,18 @@ def surface_share(values: Array, level: float = 0.95) -> SurfaceShare:
     return SurfaceShare(n, k, share, interval, float(fdtrc(*free, ratio)), sd)
 
 
-def surface_power(instances: int, each: int, share: float, level: float = LEVEL) -> float:
+def surface_power(instances: int, episodes: int, share: float, level: float = LEVEL) -> float:
     """Return the power of the F test against a true share of the surface."""
     from scipy.special import fdtrc, fdtri
 
-    free = instances - 1, instances * (each - 1)
+    free = instances - 1, instances * (episodes - 1)
     critical = fdtri(*free, 1 - level)
-    return float(fdtrc(*free, critical / (1 + each * share / (1 - share))))
+    return float(fdtrc(*free, critical / (1 + episodes * share / (1 - share))))
 
 
-def share_sd(instances: int, each: int, share: float) -> float:
+def share_sd(instances: int, episodes: int, share: float) -> float:
     """Return the standard deviation of the estimate of a true share, for many instances."""
-    n, k = instances, each
+    n, k = instances, episodes
     top = 2 * ((1 - share) * (1 + (k - 1) * share)) ** 2
     return math.sqrt(top / (k * (k - 1) * (n - 1)))
 
@@ -101,12 +101,13 @@ def surface_grid(games: Sequence[RecordedGame], edition: str) -> ResultTable | N
     """Return the shares of games that were told in several ways; None if none was."""
     rows: list[list[Value]] = []
     for game in games:
-        for of, player, share in _shares(game, edition):
+        for statistic, player, share in _shares(game, edition):
             cell = None
             if share.share is not None:
                 cell = MeanCell(share.share, None, share.instances, share.interval)
-            about: list[Value] = [game.label, of, player, share.instances, share.each, cell]
-            rows.append([*about, share.p, share.sd, share.why or None])
+            design = share.instances, share.episodes
+            numbers = cell, share.p, share.sd
+            rows.append([game.label, statistic, player, *design, *numbers, share.why or None])
     if not rows:
         return None
     heads = columns("game, of, player", "isomorphs, episodes of each", "d")
@@ -120,45 +121,44 @@ def surface_grid(games: Sequence[RecordedGame], edition: str) -> ResultTable | N
 
 def _shares(game: RecordedGame, edition: str) -> Iterator[tuple[str, str, SurfaceShare]]:
     """Yield of a game's score and its players' payoffs which share is the surface's."""
-    of_instances: dict[int, list[int]] = {}
-    for place, row in enumerate(game.done.rows):
+    instances: dict[int, list[int]] = {}  # episodes of each
+    for index, row in enumerate(game.done.rows):
         if row.isomorph is not None:
-            of_instances.setdefault(row.isomorph, []).append(place)
-    if not of_instances:
+            instances.setdefault(row.isomorph, []).append(index)
+    if not instances:
         return
-    judged = judged_by(game, edition)
-    wanted = [(judged, None)] if judged else []
-    for statistic, player in [*wanted, *((PAYOFF, name) for name in dict.fromkeys(game.seats))]:
+    score = judged_by(game, edition)
+    pairs = [(score, None)] if score else []
+    for statistic, player in [*pairs, *((PAYOFF, name) for name in dict.fromkeys(game.seats))]:
         numbers = series(game, statistic, player).numbers
-        known = [[numbers[i] for i in places] for places in of_instances.values()]
-        name = player or "all"
-        yield statistic.name, name, _share(known)
+        values = [[numbers[index] for index in indices] for indices in instances.values()]
+        yield statistic.name, player or "all", _share(values)
 
 
-def _share(known: list[list[Any]]) -> SurfaceShare:
+def _share(values: list[list[Any]]) -> SurfaceShare:
     """Of as many episodes of each isomorph as all have; those without a value are left out."""
-    rows = [[value for value in row if value is not None] for row in known]
-    each = min(map(len, rows))
-    if len(rows) < 2 or each < 2:
-        few = f"{len(rows)} isomorphs with {each} episodes of each"
-        return SurfaceShare(len(rows), each, why=f"not identified: {few}, it needs 2 of 2 or more")
-    return surface_share(np.array([row[:each] for row in rows]))
+    rows = [[value for value in row if value is not None] for row in values]
+    episodes = min(map(len, rows))
+    if len(rows) < 2 or episodes < 2:
+        few = f"{len(rows)} isomorphs with {episodes} episodes of each, it needs 2 of 2 or more"
+        return SurfaceShare(len(rows), episodes, why=f"not identified: {few}")
+    return surface_share(np.array([row[:episodes] for row in rows]))
 
 
 # -- of planned ones -------------------------------------------------------------------------------
 def power_grid(planned: Mapping[str, tuple[int, int]]) -> ResultTable:
     """Return what episodes can find by number of isomorphs; `planned`: both by label."""
     rows: list[list[Value]] = []
-    for label, (episodes, count) in planned.items():
-        options = [n for n in (5, 10, 20, 50, episodes // 2) if n >= 2 and episodes // n >= 2]
+    for label, (total, count) in planned.items():
+        options = [n for n in (5, 10, 20, 50, total // 2) if n >= 2 and total // n >= 2]
         for instances in sorted({*options, count}):
-            if (each := episodes // instances) < 2 or instances < 2:
-                rows.append([label, instances, each, *[None] * (len(SHARES) + 2)])
+            design = instances, total // instances
+            if min(design) < 2:
+                rows.append([label, *design, *[None] * (len(SHARES) + 2)])
                 continue
-            power = [surface_power(instances, each, share) for share in SHARES]
+            power = [surface_power(*design, share) for share in SHARES]
             chosen = "planned" if instances == count else ""
-            sd = share_sd(instances, each, 0.2)
-            rows.append([label, instances, each, *power, sd, chosen])
+            rows.append([label, *design, *power, share_sd(*design, 0.2), chosen])
     heads: dict[str, str] = columns("game", "isomorphs, episodes of each", "d")
     heads |= {f"finds {share:.0%}": ".0%" for share in SHARES} | {"sd": ".2f", "chosen": ""}
     return ResultTable(heads, rows, "Power by number of isomorphs", "surface_power", POWER_NOTE)

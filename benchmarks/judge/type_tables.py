@@ -42,38 +42,41 @@ FOLLOWED = (
 TOGETHER = "a seat's record has less than 19 to 1 for either, so that both are told together."
 
 
-class Shown(NamedTuple):
+class TypeColumn(NamedTuple):
     """A column of a table with a row a player: its heading, form, and value."""
 
     heading: str
     form: str
-    of: Callable[[PlayerTypes], Value]
+    value: Callable[[PlayerTypes], Value]
 
 
 def _follows(name: str) -> Callable[[PlayerTypes], Value]:
-    return lambda of: of.line.follows.get(name) if of.line else None
+    return lambda player: player.line.follows.get(name) if player.line else None
 
 
-WHO = Shown("game", "", lambda of: of.game), Shown("player", "", lambda of: of.player)
+WHO = (
+    TypeColumn("game", "", lambda player: player.game),
+    TypeColumn("player", "", lambda player: player.player),
+)
 FITS = (
     *WHO,
-    Shown("the record says", "", lambda of: of.verdict),
-    Shown("decisions", "", lambda of: of.decisions),
-    Shown("episodes", "", lambda of: of.episodes),
-    Shown("any move", ".2f", lambda of: of.mixture.error if of.mixture else None),
-    Shown("miss", ".1f", lambda of: of.mixture.spread if of.mixture else None),
-    Shown("BIC", "+.0f", lambda of: of.fit.bic if of.fit else None),
-    Shown("held out", "+.0f", lambda of: of.fit.held_out if of.fit else None),
-    Shown("λ", ".3f", lambda of: None if isinstance(of.rate, str) else of.rate),
+    TypeColumn("the record says", "", lambda player: player.verdict),
+    TypeColumn("decisions", "", lambda player: player.decisions),
+    TypeColumn("episodes", "", lambda player: player.episodes),
+    TypeColumn("any move", ".2f", lambda player: player.mixture.error if player.mixture else None),
+    TypeColumn("miss", ".1f", lambda player: player.mixture.spread if player.mixture else None),
+    TypeColumn("BIC", "+.0f", lambda player: player.fit.bic if player.fit else None),
+    TypeColumn("held out", "+.0f", lambda player: player.fit.held_out if player.fit else None),
+    TypeColumn("λ", ".3f", lambda player: None if isinstance(player.rate, str) else player.rate),
 )
 LINES = (
     *WHO,
-    Shown(LINE[0], ".2f", _follows(LINE[0])),
-    Shown(LINE[1], ".2f", _follows(LINE[1])),
-    Shown(LINE[2], ".1f", _follows(LINE[2])),
-    Shown("miss", ".1f", lambda of: of.line.miss if of.line else None),
-    Shown("nearest type", "", lambda of: of.line.nearest if of.line else None),
-    Shown("apart", ".1f", lambda of: of.line.apart if of.line else None),
+    TypeColumn(LINE[0], ".2f", _follows(LINE[0])),
+    TypeColumn(LINE[1], ".2f", _follows(LINE[1])),
+    TypeColumn(LINE[2], ".1f", _follows(LINE[2])),
+    TypeColumn("miss", ".1f", lambda player: player.line.miss if player.line else None),
+    TypeColumn("nearest type", "", lambda player: player.line.nearest if player.line else None),
+    TypeColumn("apart", ".1f", lambda player: player.line.apart if player.line else None),
 )
 
 
@@ -84,7 +87,7 @@ def type_grids(types: Sequence[PlayerTypes], most_seats: int | None = None) -> l
     """
     if not types:
         return []
-    numbers = [of for of in types if of.line]
+    numbers = [player for player in types if player.line]
     grids = [
         _table(numbers, LINES, "What numbers follow", "type_lines", FOLLOWED),
         _shares(types),
@@ -100,7 +103,9 @@ def type_grids(types: Sequence[PlayerTypes], most_seats: int | None = None) -> l
 def section(games: Sequence[RecordedGame]) -> list[Section]:
     """What a page shows of the players of a run's games; [] if nobody made a move."""
     done = [game for game in games if game.done]
-    grids = type_grids([of for game in done for of in player_types(game, most=MOST_ON_PAGES)])
+    grids = type_grids(
+        [player for game in done for player in player_types(game, limit=MOST_ON_PAGES)]
+    )
     note = (
         "Which rule stands behind a seat's moves: each is taken to be of one type that errs. What "
         "the record cannot tell is “not identified”. Of each player the first episodes, about "
@@ -110,17 +115,23 @@ def section(games: Sequence[RecordedGame]) -> list[Section]:
 
 
 def _table(
-    types: Sequence[PlayerTypes], shown: Sequence[Shown], title: str, name: str, note: str
+    types: Sequence[PlayerTypes], shown: Sequence[TypeColumn], title: str, name: str, note: str
 ) -> ResultTable:
-    rows = [[column.of(of) for column in shown] for of in types]
+    rows = [[column.value(player) for column in shown] for player in types]
     return ResultTable({c.heading: c.form for c in shown}, rows, title, name, note)
 
 
 def _shares(types: Sequence[PlayerTypes]) -> ResultTable:
     rows = [
-        [of.game, of.player, name, share, sum(seat.types == (name,) for seat in of.named)]
-        for of in types
-        for name, share in of.shares.items()
+        [
+            player.game,
+            player.player,
+            name,
+            share,
+            sum(seat.types == (name,) for seat in player.named),
+        ]
+        for player in types
+        for name, share in player.shares.items()
         if share.mean >= LEAST
     ]
     heads = columns("game, player, type") | {"share": ".2f", "seats named": ">"}
@@ -129,11 +140,11 @@ def _shares(types: Sequence[PlayerTypes]) -> ResultTable:
 
 def _alike(types: Sequence[PlayerTypes]) -> ResultTable:
     rows = [
-        [of.game, of.player, f"{a} and {b}"]
-        for of in types
-        if of.mixture
-        for a, b in of.mixture.alike()
-        if min(of.shares[a].mean, of.shares[b].mean) >= LEAST
+        [player.game, player.player, f"{a} and {b}"]
+        for player in types
+        if player.mixture
+        for a, b in player.mixture.alike()
+        if min(player.shares[a].mean, player.shares[b].mean) >= LEAST
     ]
     heads = columns("game, player, not told apart")
     title = "Types that the record cannot tell apart"
@@ -142,10 +153,10 @@ def _alike(types: Sequence[PlayerTypes]) -> ResultTable:
 
 def _seats(types: Sequence[PlayerTypes]) -> ResultTable:
     rows: list[list[Any]] = [
-        [of.game, of.player, seat.episode, seat.seat, ", ".join(_posterior(seat.posterior))]
-        for of in types
-        if of.nameable
-        for seat in of.seats
+        [player.game, player.player, seat.episode, seat.seat, ", ".join(_posterior(seat.posterior))]
+        for player in types
+        if player.nameable
+        for seat in player.seats
     ]
     heads = columns("game, player") | columns("episode, seat", "") | columns("chances of types")
     return ResultTable(heads, rows, "Each seat's types", "types_of_seats")

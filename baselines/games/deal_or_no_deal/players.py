@@ -21,15 +21,10 @@ Choose = Callable[..., Chosen]  # of a game, seat, scenario, number of moves bef
 MOST_TRACED = 100_000  # choices that are all worked out for a loop of C
 
 
-def columns(view: View, name: str) -> Array:
-    """Return a fact of each kind, ``(kinds, *batch)``."""
-    return np.stack([whole(view, f"{name}_{kind}") for kind in range(len(view.game.items))])
-
-
 @lru_cache(maxsize=32)
 def choices(game: Any, seat: int, count: int, choose: Choose, parameters: tuple[int, ...]) -> Any:
-    """Return room for `count` choices in each scenario: codes above 0, 0 if not chosen; least."""
-    return np.zeros(count * len(game.table), np.int64), np.zeros(count * len(game.table))
+    """Return room for `count` choices in each scenario: codes, -1 if not chosen yet; least."""
+    return np.full(count * len(game.table), -1), np.zeros(count * len(game.table))
 
 
 def rule_of(choose: Choose, *parameters: int, count: int = 1, each: int = 2) -> Any:
@@ -46,23 +41,20 @@ def rule_of(choose: Choose, *parameters: int, count: int = 1, each: int = 2) -> 
         traced = isinstance(place, StandIn)
         if traced and len(codes) > MOST_TRACED:
             raise Untraceable(f"there are {len(codes)} choices")
-        due = np.arange(len(codes)) if traced else place[codes[place] == 0]
+        due = np.arange(len(codes)) if traced else place[codes[place] < 0]
         for index in set(due.ravel().tolist()):
             rows = theory.rows_of(game, index % size)
-            code, least[index] = choose(game, seat, rows, index // size, *parameters)
-            codes[index] = code + 1
-        rest = columns(view, "count") - columns(view, "other")
-        worth = (columns(view, "value") * rest).sum(axis=0)
+            codes[index], least[index] = choose(game, seat, rows, index // size, *parameters)
+        worth = (view.row("value") * (view.row("count") - view.row("other"))).sum(axis=-1)
         offered = (view.number("other_0") >= 0) & (not game.at_once)
         accepts = offered & (worth >= looked_up(least, place))
-        return np.where(accepts, game.accept, looked_up(codes, place) - 1)
+        return np.where(accepts, game.accept, looked_up(codes, place))
 
     return partial(seat_by_seat, rule)
 
 
 def greedy(game: Any, seat: int, rows: Rows, offers: int) -> Chosen:
-    counts, values = np.array(rows[0]), np.array(rows[1 + seat])
-    return int(code_of(counts * (values > 0))), 8
+    return int(code_of(np.where(rows[1 + seat], rows[0], 0))), 8
 
 
 def fair(game: Any, seat: int, rows: Rows, offers: int, least: int = WORTH // 2) -> Chosen:
@@ -81,9 +73,8 @@ def conceded(game: Any, seat: int, rows: Rows, offers: int, step: int) -> Chosen
 def full_information(game: Any, seat: int, rows: Rows, offers: int) -> Chosen:
     """Ask for the own part of the division with the largest product of both seats' scores."""
     ways = theory.divisions_of(rows)
-    taken = ways.taken[:, ways.nash]
-    mine = np.array(rows[0]) - taken if seat else taken
-    return int(code_of(mine)), float(ways.scores[seat, ways.nash])
+    part, everything = ways.codes[[ways.nash, -1]].tolist()
+    return everything - part if seat else part, float(ways.scores[seat, ways.nash])
 
 
 def perfect(game: Any, seat: int, rows: Rows, moves: int) -> Chosen:
@@ -100,15 +91,9 @@ def rational(view: View, noise: Noise) -> Any:
     return rule_of(perfect, count=game.moves, each=1)(view, noise)
 
 
-def any_legal(view: View, noise: Noise) -> Array:
-    return pick_legal(view, noise)
-
-
 def fixed(pieces: tuple[int, ...], view: View, noise: Noise) -> Array:
     """Ask always for these pieces, as far as they are there."""
-    counts = columns(view, "count")
-    wanted = np.array(pieces).reshape(-1, *(1 for _ in counts.shape[1:]))
-    return code_of(np.minimum(counts, wanted))
+    return code_of(np.moveaxis(np.minimum(view.row("count"), pieces), -1, 0))
 
 
 def meaning(game: Rulebook, value: str) -> tuple[int, ...]:
@@ -137,7 +122,7 @@ PLAYERS = Players(
             rule_of(full_information),
         ),
         "accepts_all": Kind("accepts any offer; asks for what fair does", rule_of(fair, 0)),
-        "random": any_legal,
+        "random": pick_legal,
         "fixed": fixed,
     },
     meaning=meaning,

@@ -8,7 +8,6 @@ claimed.
 
 from fractions import Fraction
 from functools import lru_cache
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,19 +25,15 @@ class Divisions(NamedTuple):
     codes: Array
     taken: Array  # ``(kinds, divisions)``
     scores: Array  # of both seats, ``(2, divisions)``
-
-    @property
-    def nash(self) -> int:
-        """Return the first division with the largest product of scores, by its place."""
-        return int(self.scores.prod(axis=0).argmax())
+    nash: int  # the first with the largest product of scores
 
 
 @lru_cache(maxsize=8192)
 def divisions_of(scenario: Scenario) -> Divisions:
     counts, *values = (np.array(row, np.int64) for row in scenario)
-    taken = np.array(list(product(*(range(count + 1) for count in counts.tolist())))).T
+    taken = np.indices([count + 1 for count in scenario[0]]).reshape(len(counts), -1)
     scores = np.stack([values[0] @ taken, values[1] @ (counts[:, None] - taken)])
-    return Divisions(code_of(taken), taken, scores)
+    return Divisions(code_of(taken), taken, scores, int(scores.prod(axis=0).argmax()))
 
 
 class PerfectMove(NamedTuple):
@@ -53,22 +48,19 @@ class PerfectMove(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def perfect(
-    scenario: Scenario, first: int, moves: int, discount: Fraction
-) -> tuple[PerfectMove, ...]:
+def plan(game: Any, scenario: Scenario) -> tuple[PerfectMove, ...]:
     """Return perfect play of each move where both know all values."""
     plays, counts, values = list[PerfectMove](), scenario[0], scenario[1:]
     later = (Fraction(0), Fraction(0))  # of the next maker and the other
-    for number in range(moves, 0, -1):
-        maker = (first + number - 1) % 2
+    for number in range(game.moves, 0, -1):
+        maker = (game.first + number - 1) % 2
         ways = divisions_of((counts, values[maker], values[1 - maker]))
-        factor, offers = discount ** max(0, number - 1), []
+        factor, offers = game.discount ** max(0, number - 1), []
         for mine, theirs in ways.scores.T.tolist():
-            accepted = number < moves and theirs * factor >= later[0]
+            accepted = number < game.moves and theirs * factor >= later[0]
             offers.append((mine * factor, theirs * factor) if accepted else later[::-1])
-        best = max(range(len(offers)), key=lambda i: (offers[i], -i))
-        later = offers[best]
-        plays.append(PerfectMove(int(ways.codes[best]), later, tuple(offers)))
+        later = max(offers)
+        plays.append(PerfectMove(int(ways.codes[offers.index(later)]), later, tuple(offers)))
     return tuple(reversed(plays))
 
 
@@ -82,10 +74,6 @@ def deals(game: Any, limit: int) -> tuple[dict[str, Array], Array] | None:
     if game.open_end or count > limit:
         return None
     return {"scenario": np.arange(count)}, np.full(count, 1 / count)
-
-
-def plan(game: Any, rows: Scenario) -> tuple[PerfectMove, ...]:
-    return perfect(rows, game.first, game.moves, game.discount)
 
 
 @lru_cache(maxsize=8192)
@@ -114,11 +102,10 @@ def deviation(game: Any, record: Steps) -> Measured:
     actions = record["actions"]
     regret = np.full(actions.shape, np.nan if game.open_end else 0.0)
     for place in [] if game.open_end else np.ndindex(actions.shape[1:]):
-        here = (slice(None), *place)
         index, number, standing = (int(record[n][place]) for n in ("scenario", "move", "standing"))
         rows = rows_of(game, index)
         if game.at_once:
-            regret[here] = _claims_regret(rows, actions[here])
+            regret[:, *place] = _claims_regret(rows, actions[:, *place])
         elif number <= game.moves:
             mover = (game.first + number - 1) % 2, *place
             regret[mover] = _offer_regret(game, rows, number, int(actions[mover]), standing)
@@ -134,17 +121,12 @@ def _claims_regret(scenario: Scenario, claims: Array) -> Array:
 
 
 def _offer_regret(game: Any, rows: Scenario, number: int, action: int, standing: int) -> float:
-    move, counts, mine = (
-        plan(game, rows)[number - 1],
-        rows[0],
-        rows[1 + (game.first + number - 1) % 2],
-    )
-    accepting = Fraction(-1)
-    if standing >= 0:
-        worth = int(np.dot(mine, np.array(counts) - taken_of(standing, len(counts))))
-        accepting = worth * game.discount ** max(0, number - 2)
-    place = int(np.searchsorted(divisions_of((counts, mine, mine)).codes, action))
-    brings = accepting if action == game.accept else move.offers[place][0]
+    move, mine = plan(game, rows)[number - 1], rows[1 + (game.first + number - 1) % 2]
+    ways = divisions_of((rows[0], mine, mine))
+    offered, asked = np.searchsorted(ways.codes, (standing, action)).tolist()
+    worth = int(ways.scores[1, offered]) if standing >= 0 else -1
+    accepting = worth * game.discount ** max(0, number - 2)
+    brings = accepting if action == game.accept else move.offers[asked][0]
     return float(max(move.payoffs[0], accepting) - brings)
 
 

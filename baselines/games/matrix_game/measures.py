@@ -82,7 +82,8 @@ def _dilemma(game: Any) -> Mapping[str, PlayMeasure]:
         for k, name in enumerate(STRATEGIES)
     }
     precision = lambda counts: _fitted(counts.tobytes()).precision  # noqa: E731
-    return named | answers | shares | {"follows it": PlayMeasure(agreements, SHARE, precision)}
+    shares["follows its strategy"] = PlayMeasure(agreements, SHARE, precision)
+    return named | answers | shares
 
 
 def _answers(situation: int, steps: Steps, seats: Sequence[int]) -> Array:

@@ -31,14 +31,18 @@ def played_in(record: Steps) -> PerPlayer:
 
 
 @lru_cache(64)
-def stage(game: MatrixGame) -> ExactPayoffs:
-    """Return the payoffs of a round by what is chosen, the mean of what slips make of it."""
+def stage(game: MatrixGame, alone: int | None = None) -> ExactPayoffs:
+    """Return the payoffs of a round by what is chosen, the mean of what slips make of it.
+
+    With a seat `alone` only its actions slip: those of the others are as they are played.
+    """
     numbers, unit = game.table.numbers, game.table.unit
     check_table(numbers.size)
     if not game.slips or game.by_count is not None:
         return game.table
     slip, sides = game.noise.as_integer_ratio()
-    for seat, count in enumerate(game.actions):
+    for seat in range(game.players) if alone is None else [alone]:
+        count = game.actions[seat]
         chances = np.full((count, count), slip, object)
         np.fill_diagonal(chances, (sides - slip) * (count - 1))
         numbers = np.moveaxis(np.tensordot(numbers, chances, (seat + 1, 1)), -1, seat + 1)

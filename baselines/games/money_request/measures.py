@@ -8,8 +8,9 @@ import numpy as np
 
 from llm_games.arrays import Array
 from llm_games.baselines.games.money_request.theory import symmetric_equilibrium
+from llm_games.baselines.pair_theory import paid_in
 from llm_games.baselines.people_data import people
-from llm_games.baselines.play_measures import SHARE, PlayMeasure, mean_of, own_moves
+from llm_games.baselines.play_measures import SHARE, PlayMeasure, mean_of, mean_payoff, own_moves
 from llm_games.baselines.reasoning_levels import DEEPEST, level_measures
 from llm_games.baselines.regret import Steps
 
@@ -33,6 +34,7 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
         **levels,
         **{name: PlayMeasure(flat_moves, SHARE, partial(variation, game.high, law))
            for name, law in laws.items()},
+        **mean_payoff(game, partial(paid_in, game)),
     }  # fmt: skip
 
 

@@ -1,12 +1,14 @@
 """What describes play of the traveler's dilemma: claims, how they fall, and levels."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from llm_games.baselines.games.travelers_dilemma.theory import level_k
-from llm_games.baselines.play_measures import PlayMeasure, mean_of, own_moves
+from llm_games.baselines.pair_theory import paid_in
+from llm_games.baselines.play_measures import PlayMeasure, mean_of, mean_payoff, own_moves
 from llm_games.baselines.reasoning_levels import DEEPEST, level_measures
 
 LATE = 5  # rounds at the end that are described by themselves, as for people
@@ -18,4 +20,4 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
     named = {"mean claim": mean_of((game.low, game.high)), "undercutting": PlayMeasure(fell)}
     if not game.open and game.rounds > LATE:
         named["mean claim, last five rounds"] = mean_of((game.low, game.high), game.rounds - LATE)
-    return named | level_measures(ladder, first=1)
+    return named | level_measures(ladder, first=1) | mean_payoff(game, partial(paid_in, game))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.baselines.play_measures import FREE, PlayMeasure
+from llm_games.baselines.play_measures import FREE, PlayMeasure, mean_payoff
 from llm_games.baselines.regret import Steps
 
 
@@ -36,6 +36,9 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
         gain = float((back[trusts] / sent[trusts]).mean()) - 1 if trusts.any() else np.nan
         return float(np.where(gain > 0, (first - sent) * gain, -sent * gain).mean())
 
+    def paid(steps: Steps, seats: Sequence[int]) -> Array:
+        return steps["payoffs"][:, steps["returning"].astype(bool)][seats]
+
     return {
         "sent share": PlayMeasure(lambda s, seats: _rounds(s, seats, 0)[0] / first),
         "sent something": PlayMeasure(lambda s, seats: _rounds(s, seats, 0)[0] > 0),
@@ -47,6 +50,7 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
         "trustee's regret": PlayMeasure(
             lambda s, seats: _rounds(s, seats, 1)[1], (0, game.multiplier * first)
         ),
+        **mean_payoff(game, paid),
     }
 
 

@@ -177,9 +177,9 @@ def win_chances(game: WaterAllocation, field: Play, seat: int) -> Array:
         cells = (field.supplies[day] - game.supply_low) * width + enough
         wins[day + 1] = np.bincount(cells, minlength=span * width).reshape(span, width)
     wins = wins[:-2] / 2 + wins[1:-1] + wins[2:] / 2
-    won, tried = wins.cumsum(axis=-1)[..., :-1], wins.sum(axis=-1, keepdims=True)
+    win_counts, counts = wins.cumsum(axis=-1)[..., :-1], wins.sum(axis=-1, keepdims=True)
     prior = np.minimum(levels / (20 * game.unit * (days[:, None] + 1)), 1)[:, None]
-    chances = (won + prior) / (tried + 1)
+    chances = (win_counts + prior) / (counts + 1)
     chances[:, np.arange(span) + game.supply_low < game.requirements[seat]] = 0
     return chances.astype(np.float32)
 
@@ -210,7 +210,7 @@ def best_response(game: WaterAllocation, field: Play, seat: int) -> Response:
     """Return a best response to a field's prices (independent by day), by backward induction."""
     chances, each, richest = win_chances(game, field, seat), unit(game), int(LEVELS[-1])
     salary, money = int(game.salaries[seat]) // each, np.arange(richest + 1)
-    tomorrow, left = np.minimum(money + salary, richest), richest + money[:, None] - LEVELS
+    tomorrow, remaining = np.minimum(money + salary, richest), money[:, None] - LEVELS
     beyond = np.full(richest, -2, np.float32)  # what one does not have, one cannot bid
     longest = int(endurance(np.array(game.hp_max), np.array(0)))
     shape = (game.hp_max + 1, longest + 2, richest + 1)
@@ -219,18 +219,19 @@ def best_response(game: WaterAllocation, field: Play, seat: int) -> Response:
     choice = np.zeros((*chances.shape[:2], game.hp_max + 1, longest + 1, richest + 1), np.uint8)
     for day in range(game.days)[::-1]:
         last, value = value, np.zeros(shape, np.float32)
-        known = dict[tuple[bytes, bytes], Any]()  # many states are alike, near death or the end
+        cached = dict[tuple[bytes, bytes], Any]()  # many states are alike, near death or the end
         for hp in range(1, game.hp_max + 1):
             worth = last[min(game.hp_max, hp + game.hp_gain), 0]
-            won = np.append(beyond, worth[tomorrow]).take(left)
+            win_values = np.append(beyond, worth[tomorrow]).take(richest + remaining)
             for dry in range(longest + 1):
                 if hp + dry * (dry + 1) // 2 > game.hp_max:  # so long without water one is weaker
                     break
-                fails = last[max(hp - dry - 1, 0), dry + 1][tomorrow]
-                if (state := (worth.tobytes(), fails.tobytes())) not in known:
-                    known[state] = _best_bids(won - fails[:, None], chances[day])
-                choice[day, :, hp, dry], best = known[state]
-                value[hp, dry] = fails + best
+                loss_values = last[max(hp - dry - 1, 0), dry + 1][tomorrow]
+                if (state := (worth.tobytes(), loss_values.tobytes())) not in cached:
+                    gain = win_values - loss_values[:, None]
+                    cached[state] = _best_bids(gain, chances[day])
+                choice[day, :, hp, dry], best = cached[state]
+                value[hp, dry] = loss_values + best
     purse = min(game.balance_start * game.unit // each + salary, richest)
     chance = min(1.0, float(value[game.hp_start, 0, purse]))  # without the worth of the money
     return Response(choice, chance, each, game.supply_low)
@@ -291,10 +292,10 @@ def against(game: WaterAllocation, field: Play, seat: int, rule: Rule) -> Array:
         supply, money = field.supplies[day], money + salary * living
         days_left = np.full(games, game.days - day)
         bid = rule(WaterSituation(money, salary, hp, dry, days_left, supply), noise.of(day, seat))
-        won = living & (bid >= critical_price(game, field.bids[day], supply, seat))
-        money = money - bid * won
-        dry = (dry + living) * ~won
-        hp = np.where(won, np.minimum(game.hp_max, hp + game.hp_gain), hp - dry * living)
+        wins = living & (bid >= critical_price(game, field.bids[day], supply, seat))
+        money = money - bid * wins
+        dry = (dry + living) * ~wins
+        hp = np.where(wins, np.minimum(game.hp_max, hp + game.hp_gain), hp - dry * living)
         living = living & (hp > 0)
     return living
 

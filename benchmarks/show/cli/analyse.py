@@ -22,8 +22,6 @@ from llm_games.benchmarks.show.cli.common import (
     value,
 )
 
-Labels = Annotated[list[str] | None, value("GAME", "only this game of the run; can be repeated")]
-
 
 def talk(
     db: Database,
@@ -101,7 +99,7 @@ def judge(
         str, value("FILE|NAME", "what is asked: a TOML file, or one of a paper's, see docs/talk.md")
     ],
     seat: Annotated[str, value("SPEC", "the judge, as openai:MODEL or PROVIDER/MODEL")],
-    game: Labels = None,
+    game: common.Labels = None,
     base_url: common.BaseUrl = None,
     assigned: Annotated[
         list[str] | None,
@@ -176,7 +174,7 @@ def reliability(
     k: Annotated[
         int | None, value("K", "how many runs must all succeed; by default several", "-k")
     ] = None,
-    game: Labels = None,
+    game: common.Labels = None,
     scoring: Scoring = None,
     as_json: AsJson = False,
 ) -> None:

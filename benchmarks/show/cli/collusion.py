@@ -16,9 +16,7 @@ from llm_games.benchmarks.show.cli.common import console, say, value
 def collusion(
     context: Context,
     db: common.Database,
-    game: Annotated[
-        list[str] | None, value("GAME", "only this game of the run; can be repeated")
-    ] = None,
+    game: common.Labels = None,
     seat: Annotated[
         list[int] | None,
         value("SEAT", "whose price is forced, from 0; by default each in turn; can be repeated"),

@@ -46,6 +46,7 @@ def value(metavar: str, meaning: str, *names: str, **limits: Any) -> Any:
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False}
 """For text that is to be printed as it is."""
 Database = Annotated[Path, Argument(metavar="FILE", help="the .db file of a run")]
+Labels = Annotated[list[str] | None, value("GAME", "only this game of the run; can be repeated")]
 AsJson = Annotated[bool, Option("--json", help="print JSON and nothing else on stdout")]
 Scoring = Annotated[
     str | None, value("EDITION", "formulas of the scores: corrected, published, v4 or v2")

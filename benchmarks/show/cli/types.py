@@ -11,9 +11,7 @@ from llm_games.benchmarks.show.cli.common import by_label, console, value
 
 def types(
     db: common.Database,
-    game: Annotated[
-        list[str] | None, value("GAME", "only this game of the run; can be repeated")
-    ] = None,
+    game: common.Labels = None,
     looked_for: Annotated[
         list[str] | None,
         value("SPEC", "a type, as level_k:2; can be repeated (the game's rules)", "--type"),
@@ -31,11 +29,13 @@ def types(
 
     with Records.open_readonly(db) as records:
         recorded = by_label(records, game or ())
-        behind = [
-            of for each in recorded.values() for of in player_types(each, tuple(looked_for or ()))
+        players = [
+            player
+            for recorded_game in recorded.values()
+            for player in player_types(recorded_game, tuple(looked_for or ()))
         ]
     if as_json:
-        print(json.dumps([of.plain() for of in behind]))
+        print(json.dumps([player.plain() for player in players]))
         return
-    for grid in type_grids(behind, FEW_ROWS):
+    for grid in type_grids(players, FEW_ROWS):
         console().print(grid)

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, Later, PerPlayer, PerTable, any_true, at, looked_up
+from llm_games.arrays import Array, Later, PerPlayer, PerTable, any_true, at, discounted
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, count_of, each_of, factor_of, fixed, param
-from llm_games.questions import MISSING, MONEY, Choice, Integer, Question, alike
+from llm_games.questions import MISSING, POINTS, Choice, Integer, Question, alike
 from llm_games.rulebook import Chance, Goal, Outcome, Played, Rulebook, State
 
 REJECT, ACCEPT, LEAVE, NONE = 0, 1, 2, -1  # answers; none, also of offers
@@ -168,12 +168,7 @@ class Bargaining(Rulebook):
         shares = np.where(self.proposes(state, ago=1), self.pie - state.offer, state.offer)
         if self.outside is not None:
             shares = np.where(state.answer == LEAVE, each(self.outside), shares)
-        if self.discount != (1, 1):
-            ratios = np.array([factor.as_integer_ratio() for factor in self.discount]).T
-            powers = ratios[..., None] ** np.arange(self.periods)  # by period
-            periods_past = np.clip(state.round, 1, self.periods) - 1
-            above, below = (looked_up(part, periods_past, axis=1) for part in powers)
-            shares = shares * above / below
+        shares = discounted(shares, self.discount, state.round - 1, self.periods - 1)
         return np.where(state.answer == REJECT, each(self.breakdown), shares)
 
     def known(self) -> Sequence[Fact]:
@@ -218,7 +213,7 @@ class Bargaining(Rulebook):
         if (key := self._key(state, seat)) == "answer":
             words = ("accept", "reject", "leave")[: self.last_answer + 1]
             return Choice(key, {word: WORDS.index(word) for word in words})
-        return alike(Integer, key, 0, self.pie, units=(*MONEY, "point", "points"))
+        return alike(Integer, key, 0, self.pie, units=POINTS)
 
     def picture(self, state: BargainingState) -> tuple[str, list[str], list[list[str]]]:
         waiting = int(state.standing > NONE)

@@ -50,6 +50,8 @@ BAD_PARAMETERS = [
     ({"scenario": ((1, 4, 1), (4, 1, 2), (0, 2, 3))}, "scenario must be 'drawn', or counts"),
     ({"scenario": ((1, 4, 1), (0, 2, 2), (0, 2, 2))}, "none worthless to both"),
     ({"scenario": ((1, 4), (2, 2), (6, 1))}, "two rows of values for 3 kinds"),
+    ({"scenario": ((1, 4, 1), (4, 1), (0, 2, 2))}, r"got \(\(1, 4, 1\), \(4, 1\), "),
+    ({"scenario": (1, 4, 1)}, r"got \(1, 4, 1\)"),
     ({"first": 2}, "first must be"),
 ]
 REPLY_KEY = "take"

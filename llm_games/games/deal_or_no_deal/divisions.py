@@ -16,7 +16,7 @@ from llm_games import promises
 from llm_games.arrays import Array, arrayed, looked_up, tall
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
-from llm_games.questions import BadReply, Question, read_integer
+from llm_games.questions import MISSING, BadReply, Question, read_integer
 from llm_games.schemas import object_of
 
 BASE = 5  # one more than the most pieces of a kind
@@ -40,8 +40,13 @@ def code_of(taken: Any) -> Array:
 
 def taken_of(codes: Any, kinds: int) -> Array:
     """Return what is taken, ``(kinds, ...)``; the inverse of `code_of`."""
-    codes = arrayed(codes)
-    return np.stack([codes // BASE**power % BASE for power in reversed(range(kinds))])
+    return looked_up(digits(kinds), arrayed(codes), 1)
+
+
+@lru_cache(maxsize=4)
+def digits(kinds: int) -> Array:
+    """Return what every number takes, int64 ``(kinds, numbers)``."""
+    return np.indices((BASE,) * kinds).reshape(kinds, -1)
 
 
 @lru_cache(maxsize=4)
@@ -80,6 +85,7 @@ class Scenarios:
         fits = (taken[:, None] <= taken[..., None]).all(axis=0)
         self.ladder = np.pad(fits.repeat(2, axis=0), ((1, 0), (0, 1)))
         self.ladder[2::2, -1] = True
+        self.illegal = ~np.pad(self.ladder, ((0, 0), (1, 1))).ravel()  # also actions out of bounds
         # How many actions a row has, one of none as well, and which, one row after the other.
         counts = self.ladder.sum(axis=1).clip(1)
         self.choices = counts, np.argsort(~self.ladder, kind="stable").ravel()
@@ -123,12 +129,12 @@ class Takes(Question):
             if name not in taken or number is None:
                 raise BadReply("format", f"{str(name)[:60]!r}: not {self.wanted()}")
             taken[name] = number
+        readable = all(0 <= number < BASE for number in taken.values())
+        action = int(code_of([*taken.values()])) if readable else MISSING
         for name, number in taken.items():
             if not 0 <= number <= self.counts[name]:
-                fits = min(taken.values()) >= 0 and max(taken.values()) < BASE
-                action = (int(code_of([*taken.values()])),) if fits else ()
-                raise BadReply("range", f"{number} of {name} is not {self.wanted()}", *action)
-        return int(code_of([*taken.values()]))
+                raise BadReply("range", f"{number} of {name} is not {self.wanted()}", action)
+        return action
 
     def sample(self, noise: Noise) -> int:
         each = product(*(range(count + 1) for count in self.counts.values()))

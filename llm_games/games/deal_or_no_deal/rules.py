@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, Later, PerPlayer, PerTable, at, looked_up, of_seats
+from llm_games.arrays import Array, Later, PerPlayer, PerTable, at, discounted, looked_up, of_seats
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, factor_of, fixed, param
 from llm_games.games.deal_or_no_deal import divisions
@@ -20,7 +20,6 @@ from llm_games.rulebook import Chance, Goal, Outcome, Played, Rulebook, State
 
 NONE = -1  # no offer
 KINDS = ("book", "hat", "ball")
-MOST_MOVES, USUAL_MOVES = 10_000, 10
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class DealOrNoDeal(Rulebook):
         None,
         "offers and acceptances together; with `continuation` an untold cap",
         low=1,
-        high=MOST_MOVES,
+        high=10_000,
         none="10; with `continuation` the least cap that is hardly ever reached",
     )
     discount: Fraction = param(Fraction(1), "factor of each move after the second", read=factor_of)
@@ -79,8 +78,7 @@ class DealOrNoDeal(Rulebook):
     first: int = param(0, "seat that offers first", low=0, high=1)  # type: ignore[assignment]
 
     def check(self) -> None:
-        moves = cap_of("moves", self.moves, USUAL_MOVES, self.continuation)
-        object.__setattr__(self, "moves", moves)
+        object.__setattr__(self, "moves", cap_of("moves", self.moves, 10, self.continuation))
         if self.at_once and (self.discount < 1 or self.continuation < 1 or self.first):
             raise BadParameter("claims are made once: leave discount, continuation and first out")
         if self.scenario != "drawn":
@@ -88,11 +86,12 @@ class DealOrNoDeal(Rulebook):
 
     def _scenarios(self) -> tuple[Any, ...]:
         rows = self.scenario if isinstance(self.scenario, tuple) else ()
-        if len(rows) == 3 and all(isinstance(n, int) for row in rows if row for n in row[:1]):
+        firsts = [row[0] for row in rows if isinstance(row, tuple) and row]
+        if len(rows) == 3 and all(isinstance(first, int) for first in firsts):
             rows = (rows,)
-        lawful = set(map(str, divisions.law(len(self.items)).tolist()))
+        lawful = {repr(tuple(map(tuple, one))) for one in divisions.law(len(self.items)).tolist()}
         for row in rows or (self.scenario,):
-            if str(np.array(row).tolist() if isinstance(row, tuple) else row) not in lawful:
+            if repr(row) not in lawful:
                 raise BadParameter(
                     f"scenario must be 'drawn', or counts and two rows of values for "
                     f"{len(self.items)} kinds: 1 to 4 of each, 5 to 7 in all, worth 10 to each "
@@ -103,8 +102,8 @@ class DealOrNoDeal(Rulebook):
     @cached_property
     def table(self) -> Array:
         """All scenarios that can be drawn, ``(scenarios, 3, kinds)``."""
-        drawn = self.scenario == "drawn"
-        return divisions.law(len(self.items)) if drawn else np.array(self.scenario, np.int64)
+        given = self.scenario
+        return divisions.law(len(self.items)) if given == "drawn" else np.array(given, np.int64)
 
     at_once = property(lambda self: self.protocol == "claims")
     open_end = property(lambda self: self.continuation < 1)
@@ -117,8 +116,7 @@ class DealOrNoDeal(Rulebook):
 
     @property
     def largest(self) -> int:
-        power = 0 if self.at_once else max(0, self.moves - 2)
-        return int(divisions.WORTH * self.discount.denominator**power)
+        return int(divisions.WORTH * self.discount.denominator ** max(0, self.moves - 2))
 
     def length(self) -> int:
         return 1 if self.at_once else self.moves
@@ -133,9 +131,8 @@ class DealOrNoDeal(Rulebook):
     def draws(self) -> Sequence[Draw]:
         count = len(self.table)
         drawn = (lambda noise: noise.integers(count)) if count > 1 else fixed(0)
-        scenario = Draw("scenario", drawn, 0, count - 1)
-        end = (last_of("last_move", self.moves, self.continuation),) if self.open_end else ()
-        return (scenario, *end)
+        end = [last_of("last_move", self.moves, self.continuation)] * self.open_end
+        return (Draw("scenario", drawn, 0, count - 1), *end)
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> Any:
         start = {"last_move": self.moves, "standing": NONE, "takes": NONE, "accepted": bool}
@@ -167,9 +164,12 @@ class DealOrNoDeal(Rulebook):
     laddered = cached_property(lambda self: True)
     ladder = cached_property(lambda self: self.scenarios.ladder)
 
+    def everything(self, state: DealOrNoDealState) -> PerTable:
+        """Return all items as a number."""
+        return looked_up(self.scenarios.everything, state.scenario)
+
     def _rung(self, state: DealOrNoDealState) -> PerTable:
-        everything = looked_up(self.scenarios.everything, state.scenario)
-        return 1 + 2 * everything + (state.standing > NONE)
+        return 1 + 2 * self.everything(state) + (state.standing > NONE)
 
     def rungs(self, state: DealOrNoDealState, seats: Any = None) -> Array:
         asked = self.asked(state) if seats is None else of_seats(self.asked(state), seats)
@@ -177,20 +177,17 @@ class DealOrNoDeal(Rulebook):
 
     def breaks(self, state: DealOrNoDealState, actions: Array) -> Array:
         action = actions if self.at_once else at(actions, self.turn(state))
-        inside = (action >= 0) & (action <= self.accept)
-        place = self._rung(state) * (self.accept + 1) + np.where(inside, action, 0)
-        return self.asked(state) & ~(inside & looked_up(self.ladder.ravel(), place))
+        place = self._rung(state) * (self.accept + 3) + np.clip(action, -1, self.accept + 1) + 1
+        return self.asked(state) & looked_up(self.scenarios.illegal, place)
 
     def fallback(self, state: DealOrNoDealState) -> Array:
-        if self.at_once:
-            return np.zeros_like(state.takes)
-        everything = looked_up(self.scenarios.everything, state.scenario)
-        return np.where(state.takes > NONE, state.takes, everything)
+        takes = np.where(state.takes > NONE, state.takes, self.everything(state))
+        return np.zeros_like(takes) if self.at_once else takes
 
     def play(self, state: DealOrNoDealState, actions: PerPlayer, broke: PerPlayer) -> Played:
         moves, going, number = self.asked(state), ~state.over, state.round + 1
         action = at(actions, self.turn(state))
-        accepted = going & (action == self.accept) & (not self.at_once)
+        accepted = going & (action == self.accept)
         offered = going & ~accepted & (not self.at_once)
         next_state = state.replace(
             round=state.round + going,
@@ -199,33 +196,31 @@ class DealOrNoDeal(Rulebook):
             takes=np.where(moves & ~accepted, actions, state.takes),
             accepted=state.accepted | accepted,
         )
-        ends = going & (accepted | self.at_once)
-        payoffs = self.pay_where(ends, next_state, self._shares)
+        agreed = going & self.agreed(next_state)
+        payoffs = self.pay_where(agreed, next_state, self._shares)
         record: dict[str, Any] = {"payoffs": payoffs, "scenario": state.scenario, "move": number}
         record["actions"] = lambda: np.where(moves, actions, MISSING)
-        record["agreed"] = (lambda: payoffs.sum(axis=0) > 0) if self.at_once else accepted
-        record["standing"] = state.standing
+        record |= {"agreed": agreed, "standing": state.standing}
         return next_state, Outcome(payoffs, self.everybody(next_state.over), Later(record))
 
     def payoffs(self, state: DealOrNoDealState) -> PerPlayer:
         """Return what is paid at the end, float64 ``(players, *batch)``; 0 until then."""
-        ends = state.over & ~state.void & (self.at_once | state.accepted)
-        return self.pay_where(ends, state, self._shares)
+        agreed = state.over & ~state.void & self.agreed(state)
+        return self.pay_where(agreed, state, self._shares)
+
+    def agreed(self, state: DealOrNoDealState) -> PerTable:
+        """Return where an offer was accepted, or claims add up to all, as do then their codes."""
+        if not self.at_once:
+            return state.accepted
+        return state.takes[0] + state.takes[1] == self.everything(state)
 
     def _shares(self, state: DealOrNoDealState) -> PerPlayer:
-        everything = looked_up(self.scenarios.everything, state.scenario)
-        if self.at_once:  # claims fit the counts: their numbers add up only as their digits do
-            fit = state.takes[0] + state.takes[1] == everything
-            return self.scenarios.worth(state.scenario, state.takes) * fit
-        # The one that did not accept, whose turn it is again, made the offer.
-        parts = np.where(self.moves_now(state), state.standing, everything - state.standing)
-        worth = self.scenarios.worth(state.scenario, parts)
-        if self.discount == 1:
-            return worth
-        powers = np.maximum(np.arange(self.moves + 1) - 2, 0)  # by moves
-        ratios = np.array(self.discount.as_integer_ratio())[:, None] ** powers
-        above, below = looked_up(ratios, np.minimum(state.round, self.moves), 1)
-        return worth * above / below
+        # An offer's maker has its turn again, though the game is over.
+        rest = self.everything(state) - state.standing
+        offered = np.where(self.moves_now(state), state.standing, rest)
+        parts = state.takes if self.at_once else offered
+        worth, late = self.scenarios.worth(state.scenario, parts), state.round - 2
+        return discounted(worth, (self.discount,) * 2, late, max(0, self.moves - 2))
 
     # -- what players know -------------------------------------------------------------------------
 
@@ -237,13 +232,13 @@ class DealOrNoDeal(Rulebook):
         kinds, high, end = len(self.items), divisions.BASE - 1, self.length() + 1
         mine, other = (lambda s: self._split(s.takes)), (lambda s: self._split(s.takes[::-1]))
         offer, worth = "last offer or claim, what it takes of kind {}; -1: none", divisions.WORTH
-        others = Fact("other_value", lambda s: self.values(s)[:, ::-1], 0, worth,
-                      "what a piece of kind {} is worth to the other", each=kinds)  # fmt: skip
+        others, piece = (lambda s: self.values(s)[:, ::-1]), "what a piece of kind {} is worth to"
         return (
             Fact("move", lambda s: s.round + 1, 1, end, "number of the move to make"),
             Fact("count", self.counts, 1, high, "pieces of kind {}", each=kinds),
             Fact("value", self.values, 0, worth, "own value of a piece of kind {}", each=kinds),
-            *([others] if self.open_values else []),
+            *[Fact("other_value", others, 0, worth, f"{piece} the other", each=kinds)]
+            * self.open_values,
             Fact("own", mine, NONE, high, f"own {offer}", each=kinds),
             Fact("other", other, NONE, high, f"the other's {offer}", each=kinds),
             Fact("turn", self.moves_now, 0, 1, "1: the own seat's turn"),
@@ -259,35 +254,29 @@ class DealOrNoDeal(Rulebook):
         for name, count, value, others, *taken in zip(*columns, strict=True):
             own, theirs = (None if pieces == NONE else pieces for pieces in taken)
             item = {"name": name, "count": count, "value": value, "own": own, "theirs": theirs}
-            rest = None if theirs is None or self.at_once else count - theirs
-            items.append(
-                item | {"yours": rest, "other_value": others if self.open_values else None}
-            )
+            item["yours"] = None if theirs is None or self.at_once else count - theirs
+            item["other_value"] = others if self.open_values else None
+            items.append(item)
         moves_past, offered = int(state.round), bool(state.standing > NONE)
-        bounded = not self.at_once and not self.open_end
-        answers, cuts = offered and not state.over, self.discount < 1
+        counted = not (state.over or self.at_once or self.open_end)
+        shrinks = offered and not state.over and self.discount < 1
         return {
             "phase": "claim" if self.at_once else "answer" if offered else "offer",
             "items": items,
             "move": moves_past + 1 if self.open_end and not state.over else None,
-            "left": self.moves - moves_past if bounded and not state.over else None,
-            "factor": self.discount ** max(0, moves_past - 1) if answers and cuts else None,
-            "agreed": self._agreed(state) if state.over else None,
+            "left": self.moves - moves_past if counted else None,
+            "factor": self.discount ** max(0, moves_past - 1) if shrinks else None,
+            "agreed": bool(self.agreed(state)) if state.over else None,
             "payoff": float(self.payoffs(state)[seat]) if state.over else None,
         }
-
-    def _agreed(self, state: DealOrNoDealState) -> bool:
-        whole = self._split(state.takes).sum(axis=1) == self.counts(state)
-        return bool(whole.all()) if self.at_once else bool(state.accepted)
 
     def asks(self, state: DealOrNoDealState, seat: int) -> divisions.Takes:
         counts = dict(zip(self.items, self.counts(state).tolist(), strict=True))
         return divisions.Takes("take", counts, may=bool(state.standing > NONE))
 
     def picture(self, state: DealOrNoDealState) -> tuple[str, list[str], list[list[str]]]:
-        counts = zip(self.items, self.counts(state).tolist(), strict=True)
-        pieces = ", ".join(f"{name} {count}" for name, count in counts)
-        end = f": {'agreed' if self._agreed(state) else 'no agreement'}" if state.over else ""
+        pieces = ", ".join(f"{name} {count}" for name, count in self.asks(state, 0).counts.items())
+        end = f": {'agreed' if self.agreed(state) else 'no agreement'}" if state.over else ""
         taken, rows = self._split(state.takes), []
         for seat, name in enumerate(self.names()):
             values = " ".join(map(str, self.values(state)[:, seat].tolist()))

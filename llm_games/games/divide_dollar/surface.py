@@ -5,12 +5,7 @@ from llm_games.disguise import Surface
 SURFACE = Surface(
     words=(
         ("coin coins", "gem gems", "bead beads", "ticket tickets", "chip chips"),
-        (
-            "bid bids bid:past",
-            "ask asks asked",
-            "call calls called",
-            "shout shouts shouted",
-        ),
+        ("bid bids bid:past", "ask asks asked", "call calls called", "shout shouts shouted"),
         (
             "claim claims claimed unclaimed",
             "order orders ordered unordered",

@@ -255,7 +255,7 @@ class MatrixGame(OpenRounds):
         return self.now, *self._past[0]
 
     def recalled(self) -> Sequence[Fact]:
-        return self._past[1]
+        return self._past[1] if self.reveal != "nothing" else ()
 
     @cached_property
     def settled_labels(self) -> tuple[tuple[str, ...], ...] | None:

@@ -10,12 +10,7 @@ SURFACE = Surface(
         ("pool", "basin", "tank", "well"),
         ("project", "venture", "scheme", "garden"),
         ("box", "basket", "bag", "crate"),
-        (
-            "contributions contributed",
-            "deposits deposited",
-            "donations donated",
-            "payments paid",
-        ),
+        ("contributions contributed", "deposits deposited", "donations donated", "payments paid"),
     ),
     counts={
         "tokens": "tokens rand_min own contribution gain pot contributions all_tokens",
