@@ -29,6 +29,11 @@ class NumberPair(OpenRounds):
         if self.low >= self.high:
             raise BadParameter(f"high must be above low, {self.low}, got {self.high}")
 
+    @property
+    def payoff_unit(self) -> int:
+        """How many whole units of payoffs are 1."""
+        return 1
+
     def bounds(self) -> tuple[int, int]:
         return self.low, self.high
 

@@ -191,6 +191,7 @@ def test_a_player_of_ones_own(tmp_path):
         ({"player": "tiny"}, "player = 'tiny'"),
         ({"games": []}, "there is no key games"),
         ({"seats": ["random"]}, "its players take all seats in turn"),
+        ({"isomorphs": 2}, "who plays with each is told in plain words"),
         ({"lineups": "most"}, "lineups = 'most'"),
         ({"game": "public_good"}, "there is no game 'public_good'"),
         ({"params": {"rounds": 0}}, "rounds"),

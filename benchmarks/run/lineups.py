@@ -52,6 +52,10 @@ def lineup_run(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
     """Return the configuration of the run that a cross-play is; ConfigError: it cannot be one."""
     if "seats" in raw:
         raise ConfigError(f"{source}: its players take all seats in turn: name no others for seats")
+    if "isomorphs" in raw:
+        raise ConfigError(
+            f"{source}: who plays with each is told in plain words: leave isomorphs out"
+        )
     settings = checked(CrossSettings, raw, source)
     if guest := next((seat.player for seat in settings.players if seat.player in KINDS), None):
         raise ConfigError(

@@ -120,8 +120,7 @@ class Crossed:
             "Bradley-Terry, from who earned more than whom at a table, in logits. In "
             "equilibrium: share in the most even symmetric Nash equilibrium of the meta-game, and "
             "what a seat loses to it there. α-rank: share of the long run in a population of "
-            f"{POPULATION} with α = {ALPHA:g} over the range of payoffs. Replicator: share after "
-            f"all began equally often.{void}"
+            f"{POPULATION} with α = {ALPHA:g} over the range of payoffs.{void}"
         )
 
     def matrix(self) -> ResultTable:
@@ -158,7 +157,7 @@ class Crossed:
             for one in self.equilibria
         ]
         heads = {"set": ">", "mixture": ""} | columns("", "payoff", ".2f")
-        heads |= {"a change gains": ".1e"}
+        heads |= {"a change gains": ".2g"}
         size, many = searched(self.meta)
         sought = f" Sets of up to {size} of {many} players were searched." if size < many else ""
         missing = " With more than two seats some may be missing." if self.meta.players > 2 else ""
