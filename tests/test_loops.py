@@ -57,6 +57,7 @@ FEW = [
     ("battle_royale", "random"),
     ("public_goods", "rational"),
     ("el_farol_bar", "random"),
+    ("budget_auction", "random"),  # whose first states are NumPy's
     ("bargaining", "people"),
     ("deal_or_no_deal", "conceder:1"),
     ("deal_or_no_deal", "random"),
