@@ -288,6 +288,16 @@ def test_the_dialogue_preset_talks_before_the_claims():
     assert (game.talk.turns, game.talk.order, game.core.protocol) == (5, "fixed", "claims")
 
 
+@each_row("version", ["v1", "v2", "v3", "v4", "v5"])
+def test_who_talks_before_the_others_offer_knows_what_it_is_about(version):
+    """Also before the first offer, when it was asked for nothing yet; never the other's values."""
+    game = deal(talk={"turns": 1, "mode": "together"})
+    view = View.of(game, game.reset(0), 1)
+    first, *_ = Prompts("deal_or_no_deal", version).request(view).splitlines()
+    assert re.findall("book|hat|ball", first) == [*game.core.items]
+    assert re.findall(r"\d", first) == [*"104212"]  # counts, each with the own value
+
+
 @each_row("discount", ["1", "9/10"])
 def test_payoffs_are_those_of_open_spiel(discount):
     """A second opinion, where it is installed: an offer there is what its maker takes, too."""

@@ -127,7 +127,7 @@ class TrustGame(OpenRounds):
                 betrayed=state.betrayed | (settles & (returned < sent)),
             )
         payoffs = self.pay_where(returning, next_state, self.payoffs)
-        record = {"actions": lambda: np.where(self.asked(state), actions, MISSING)}
+        record: dict[str, Any] = {"actions": lambda: np.where(self.asked(state), actions, MISSING)}
         record |= {"payoffs": lambda: payoffs.astype(np.int64), "returning": returning}
         record |= {"investor": investor, "sent": sent, "returned": returned}
         return next_state, Outcome(payoffs, self.everybody(next_state.over), Later(record))
