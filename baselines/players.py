@@ -232,7 +232,7 @@ PLAYERS: dict[str, Kind] = {
     "rational": Kind("plays an equilibrium, or what comes closest; see llm-games show"),
     "best_response": Kind("replies best to what the others did last, as far as it knows"),
     "level_k": Kind(
-        "thinks some steps ahead of players who act at random",
+        "thinks some steps ahead of players who do not think",
         value="<level>",
         read=count_from(0, 999, "level_k needs a level from 0 to 999, as in level_k:2"),
     ),

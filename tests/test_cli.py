@@ -149,6 +149,7 @@ def test_lists_and_shows(llm_games):
 def test_every_game_is_shown_with_all_its_parameters(llm_games, game):
     code, out, _ = llm_games("show", game)
     assert (code, "[user]" in out, "[system]" in out) == (0, True, True)
+    assert "Fraction" not in out
     found = json.loads(llm_games("show", game, "--prompts", "v2", "--json")[1])
     assert all(row["meaning"] for row in found["parameters"])
     assert all(row["name"] in out for row in found["parameters"])

@@ -474,6 +474,16 @@ def test_replies_are_to_what_was_played_and_only_the_own_choice_slips():
         assert episode.steps[1].outcome.record["actions"][0] == 0
 
 
+def test_indexes_are_actions_where_seats_have_other_numbers_of_them():
+    table = [[[10 * row + column, -row] for column in range(2)] for row in range(3)]
+    env = lg.make("matrix_game-v0", form="parallel", payoffs=table, obs_mode="numeric")
+    for row, column in np.ndindex(3, 2):
+        observations, _ = env.reset(seed=1)
+        assert observations["player_1"]["action_mask"].tolist() == [1, 1, 0]
+        _, rewards, *_ = env.step({"player_0": row, "player_1": column})
+        assert rewards == {"player_0": 10 * row + column, "player_1": -row}
+
+
 def test_who_is_told_nothing_remembers_nothing():
     game = rules(reveal="nothing", noise="1/8", rounds=3)
     assert [column.name for column in game.columns()] == ["round"]

@@ -434,13 +434,16 @@ def regret_of(game: Rulebook, regret: Regret, outcome: Outcome, talking: PerTabl
 
 def final(observation: Any, ended: PerTable) -> Array:
     """Return observations of those that ended, ``(num_envs,)`` of objects, None of the others."""
-    rows = np.full(len(ended), None, object)
-    for copy in np.flatnonzero(ended).tolist():
-        rows[copy] = _row(observation, copy)
+    rows, copies = np.full(len(ended), None, object), np.flatnonzero(ended)
+    for copy, row in zip(copies.tolist(), _rows(observation, copies), strict=True):
+        rows[copy] = row
     return rows
 
 
-def _row(observation: Any, copy: int) -> Any:
+def _rows(observation: Any, copies: Array) -> list[Any]:
     if isinstance(observation, dict):
-        return {name: _row(part, copy) for name, part in observation.items()}
-    return observation[copy] if isinstance(observation, tuple) else observation[copy].copy()
+        parts = zip(*(_rows(part, copies) for part in observation.values()), strict=True)
+        return [dict(zip(observation, row, strict=True)) for row in parts]
+    if isinstance(observation, tuple):
+        return [observation[copy] for copy in copies.tolist()]
+    return list(observation[copies])

@@ -126,12 +126,7 @@ class TableLoop:
         shown += [lifted(game.rungs(state))[seat]] * self.laddered
         show, ((asked,), seen, *rungs) = written(shown, C, tables)
         self.draws = "keys[" in "".join(play)
-        seeds, first = inputs(["seeds[t]"], np.uint64), dict[str, Any]()
-        with suppress(Exception):  # then NumPy starts episodes
-            first = changes(state, game.begin(game.chance(Noise(seeds)), (1,)))
-        self.starts = bool(first)
-        keys = [Noise(seats_of(seeds, game.players).astype(np.uint64)).key] * self.draws
-        begin, firsts = written([*first.values(), *keys], C, tables)
+        self.starts = bool(begin := self._begun(game, state, tables))
         self.calls = {name: call for name, call in tables.items() if isinstance(call, tuple)}
         self.tables = {name: narrowed(table, env.num_envs) for name, table in tables.items()}
         arrays = self._parts(env, env._moved)
@@ -139,12 +134,7 @@ class TableLoop:
             HEAD, "int asks = 0, again = 0;",
             *(f"{a.dtype}_t *restrict {name} = *given++;" for name, a in arrays.items()),
             "for (int64_t t = 0; t < N; t++) {",
-            "if (begins[t]) {", f"seeds[t] = ahead[{AHEAD} * t + used[t]++];", *begin,
-            "begins[t] = steps[t] = 0;",
-            *(f"s_{name}[{k} * M + t] = {text};"
-              for name, row in zip(first, firsts, strict=False) for k, text in enumerate(row)),
-            *(f"keys[{k} * N + t] = {text}; decided[{k} * N + t] = 0;"
-              for row in firsts[len(first):] for k, (text,) in enumerate(row)),
+            "if (begins[t]) {", *begin, "begins[t] = steps[t] = 0;",
             *(f"for (int64_t k = 0; k < {a.size // a.shape[-1]}; k++) {name}[k * N + t] = 0;"
               for name, a in arrays.items() if name in OF_EPISODES), "}",
             "for (int64_t step = 0; due[t]; step++) {", "{", *look,
@@ -161,6 +151,22 @@ class TableLoop:
             *(f"seen[t * {len(seen)} + {k}] = {text};" for k, text in enumerate(seen)),
             *(f"rungs[t] = {text};" for (text,) in rungs), "} return again; }\n",
         ])  # fmt: skip
+
+    def _begun(self, game: Rulebook, state: Any, tables: dict[str, Any]) -> list[str]:
+        """Return lines that begin an episode, or none, and then NumPy begins it."""
+        seeds, keys = inputs(["seeds[t]"], np.uint64), list[Array]()
+        try:
+            first = changes(state, game.begin(game.chance(Noise(seeds)), (1,)))
+        except Exception:
+            return []
+        if self.draws:
+            keys.append(Noise(seats_of(seeds, game.players).astype(np.uint64)).key[:, 0])
+        lines, rows = written([*first.values(), *keys], C, tables)
+        targets = [f"s_{name}[{{}} * M + t]" for name in first]
+        targets.append("decided[{0} * N + t] = 0; keys[{0} * N + t]")
+        texts = zip(targets, rows, strict=False)
+        lines += [f"{to.format(k)} = {text};" for to, row in texts for k, text in enumerate(row)]
+        return [f"seeds[t] = ahead[{AHEAD} * t + used[t]++];", *lines]
 
     def _parts(self, env: Any, mask: PerTable) -> dict[str, Array]:
         """Return what a step reads and writes."""

@@ -21,7 +21,7 @@ import llm_games
 from llm_games.baselines.people_data import figures_of
 from llm_games.baselines.play_measures import play_measures
 from llm_games.baselines.regret import OPTIONAL, claimed, has
-from llm_games.benchmarks.show.cli.show import about
+from llm_games.benchmarks.show.cli.show import about, as_given
 from llm_games.codecs import ACTIONS
 from llm_games.facts import Fact
 from llm_games.game_rooms import ROOMS, part
@@ -170,7 +170,7 @@ def presets(found: type[Rulebook]) -> Iterator[str]:
     """Yield the named sets of parameters, if there are any."""
     if found.presets:
         rows = [
-            (f"`{name}`", ", ".join(f"`{key} = {value!r}`" for key, value in values.items()))
+            (f"`{name}`", ", ".join(f"`{k} = {v!r}`" for k, v in as_given(values).items()))
             for name, values in found.presets.items()
         ]
         yield "### Presets"

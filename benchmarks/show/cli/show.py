@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def about(game: type[Rulebook], version: str) -> dict[str, Any]:
     fields = sorted(dataclasses.fields(game), key=lambda f: f.name in shared)
     return {
         **{"name": game.name, "title": game.title, "source": game.source},
-        "presets": {name: repr(dict(values)) for name, values in game.presets.items()},
+        "presets": {name: repr(as_given(values)) for name, values in game.presets.items()},
         "seats": rules.seats_differ,
         "caveats": caveats(rules),
         "players": _players(game.name) | SERVED,
@@ -42,11 +43,22 @@ def about(game: type[Rulebook], version: str) -> dict[str, Any]:
     }
 
 
+def as_given(value: Any) -> Any:
+    """Return a value as whoever gives it writes it: ratios are integers, or texts such as 3/2."""
+    if isinstance(value, Mapping):
+        return {key: as_given(part) for key, part in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(as_given, value))
+    if isinstance(value, Fraction):
+        return int(value) if value.denominator == 1 else str(value)
+    return value
+
+
 def _parameters(fields: Iterable[dataclasses.Field[Any]]) -> list[dict[str, str]]:
     return [
         {
             "name": f.name,
-            "default": str(f.default),
+            "default": str(as_given(f.default)),
             "meaning": "; ".join(filter(None, (f.metadata["meaning"], allowed(f)))),
         }
         for f in fields
@@ -87,7 +99,7 @@ def grids(game: type[Rulebook], facts: Mapping[str, Any]) -> list[ResultTable]:
         for name in ("parameters", "talk")
     )
     sets = [
-        (name, ", ".join(f"{key} {value}" for key, value in values.items()) or "as by default")
+        (name, ", ".join(f"{k} {v}" for k, v in as_given(values).items()) or "as by default")
         for name, values in game.presets.items()
     ]
     return [

@@ -183,9 +183,7 @@ class MatrixGame(OpenRounds):
     def same_limits(self) -> bool:
         return len(set(self.actions)) == 1
 
-    @property
-    def masked(self) -> bool:
-        return not self.same_limits
+    picks = property(lambda self: not self.same_limits)
 
     def highest_legal(self, state: MatrixState) -> PerPlayer:
         return self.each(np.array(self.actions) - 1, state.round.shape)

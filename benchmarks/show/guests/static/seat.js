@@ -223,7 +223,7 @@ function results(came) {
     const lost = came.moves.reduce((so_far, move) => so_far + (move.regret ?? 0), 0);
     rows.push(row("all", "", "", cents(lost)));
     const heads = make("tr", {}, ...["move", "you", "in theory", "could have gained"].map((head) => make("th", { textContent: head, scope: "col" })));
-    const caption = "In hindsight: by another move against what the others did";
+    const caption = "By another move, as the theory of the game has it";
     const table = make("table", {}, make("caption", { textContent: caption }), make("thead", {}, heads), make("tbody", {}, ...rows));
     parts.push(make("h2", { textContent: "Your moves" }), make("div", { className: "wide", tabIndex: 0 }, table));
   }
