@@ -7,17 +7,23 @@ Nowak and Sigmund 1993; Press and Dyson, PNAS 109, 2012.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from llm_games.baselines.rules import ratio_from
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Array
 
 MIRRORED = (0, 2, 1, 3)  # CC, CD, DC, DD as the other one sees them
+
+
+def chance_from(name: str) -> Callable[[str], Fraction]:
+    """Return the reader of a chance in the name of a player."""
+    return ratio_from(name, 0, 1, f"{name} needs chances from 0 to 1, as in 1/3 or 0.9")
 
 
 class Memory(NamedTuple):
@@ -32,6 +38,17 @@ class Memory(NamedTuple):
     @classmethod
     def of(cls, chances: Sequence[int | str | Fraction]) -> Memory:
         return cls(*(Fraction(chance) for chance in chances))
+
+    @classmethod
+    def read(cls, text: str) -> Memory:
+        """Read five chances, as in ``1,1,0,1/2,0.9``."""
+        chances = [*map(chance_from("memory_one"), text.split(","))]
+        if len(chances) != 5:
+            raise BadParameter(
+                "memory_one needs five chances to play action 0, at first and after CC, CD, DC, "
+                f"DD, as in memory_one:1,1,0,1,0, got {text!r}"
+            )
+        return cls(*chances)
 
 
 TIT_FOR_TAT = Memory.of((1, 1, 0, 1, 0))

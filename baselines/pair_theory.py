@@ -10,6 +10,7 @@ import numpy as np
 from llm_games.baselines.payoff_tables import check_table
 from llm_games.baselines.regret import Steps
 from llm_games.baselines.rules import Rule, whole
+from llm_games.exact_payoffs import ExactPayoffs
 from llm_games.noise import Noise
 from llm_games.number_pairs import NumberPair
 from llm_games.rulebook import Array, PerPlayer
@@ -19,12 +20,12 @@ Reply = Callable[[Any, Array], Array]
 """``reply(game, others)`` is the best reply to the other's numbers."""
 
 
-def payoff_table(game: NumberPair) -> Array:
-    """Return all payoffs by numbers above the lowest, ``(2, numbers, numbers)``, float64."""
+def payoff_table(game: NumberPair) -> ExactPayoffs:
+    """Return all payoffs by numbers above the lowest."""
     check_table(2 * (game.high - game.low + 1) ** 2)
     numbers = np.arange(game.low, game.high + 1)
-    row = game.paid(numbers[:, None], numbers[None, :])
-    return np.stack([row, row.T])
+    units = np.rint(game.paid(numbers[:, None], numbers) * game.payoff_unit).astype(np.int64)
+    return ExactPayoffs(np.stack([units, units.T]).astype(object), game.payoff_unit)
 
 
 def regret(game: NumberPair, numbers: PerPlayer, reply: Reply) -> PerPlayer:

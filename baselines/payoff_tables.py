@@ -1,4 +1,4 @@
-"""Pure equilibria and regrets of a payoff table.
+"""Pure equilibria and minimax values of a payoff table.
 
 A table is one array of payoffs, ``(players, *actions)``: integers, or doubles that hold integers
 exactly, so that ties are exact.
@@ -47,17 +47,3 @@ def undominated(payoffs: Array) -> Array:
     rows = payoffs.T
     better = [((rows >= row).all(axis=1) & (rows > row).any(axis=1)).any() for row in rows]
     return ~np.array(better, np.bool_)
-
-
-def regrets(payoffs: Array, actions: Array) -> Array:
-    """Return what each seat could have gained by another action, in hindsight, as `actions`.
-
-    They are ``(players, *batch)``.
-    """
-    profile = tuple(actions)
-    return np.array(
-        [
-            seat.max(axis=i)[profile[:i] + profile[i + 1 :]] - seat[profile]
-            for i, seat in enumerate(payoffs)
-        ]
-    )

@@ -6,13 +6,17 @@ Stahl and Wilson 1994, Nagel 1995.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from llm_games.arrays import Array
+from llm_games.baselines.mixed_equilibria import Mixture
 from llm_games.baselines.play_measures import PlayMeasure, own_moves
 from llm_games.baselines.rules import Rule, shape
+from llm_games.exact_payoffs import ExactPayoffs
 from llm_games.noise import Noise
 from llm_games.view import View
 
@@ -40,6 +44,20 @@ def level_measures(ladder: Sequence[int], first: int = 0) -> dict[str, PlayMeasu
 
     named = {f"level {first + k}": first + k for k in range(len(ladder))} | {"other": OTHER}
     return {name: share(level) for name, level in named.items()}
+
+
+@lru_cache(256)
+def level_mixtures(table: ExactPayoffs, level: int) -> tuple[Mixture, ...]:
+    """Return what each seat draws from: all actions alike, or the first best reply to that."""
+    mixtures = tuple((Fraction(1, count),) * count for count in table.actions)
+    for _ in range(level):
+        replies = []
+        for seat in range(1 if table.alike else len(mixtures)):
+            values = table.earned(seat, mixtures)
+            best = values.index(max(values))
+            replies.append(tuple(Fraction(k == best) for k in range(len(values))))
+        mixtures = tuple(replies * len(mixtures) if table.alike else replies)
+    return mixtures
 
 
 def from_uniform(choice: Callable[[Any, int], int]) -> Rule:

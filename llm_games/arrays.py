@@ -153,6 +153,15 @@ def _grid(shape: tuple[int, ...]) -> tuple[Array, ...]:
     return np.ogrid[tuple(slice(length) for length in shape)]
 
 
+def put(values: Array, index: Array, entries: Array) -> None:
+    """Set ``values[..., index]``, integers ``(k,)``, row by row: several times as fast."""
+    count = len(index)
+    for row, part in zip(
+        values.reshape(-1, values.shape[-1]), entries.reshape(-1, count), strict=True
+    ):
+        row[index] = part
+
+
 def sliced(seats: Array) -> Any:
     """Return seats ``(k,)`` as a slice if they are consecutive, so that indexing copies nothing."""
     indexes = seats.tolist()

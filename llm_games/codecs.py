@@ -17,7 +17,7 @@ from gymnasium import spaces
 from gymnasium.error import CustomSpaceError
 from gymnasium.vector.utils import create_shared_memory
 
-from llm_games.arrays import Array, all_true, any_true, array_of, tall
+from llm_games.arrays import Array, any_true, array_of, tall
 from llm_games.errors import BadParameter, IllegalAction
 from llm_games.facts import check_choice
 from llm_games.questions import MISSING, Action, Shares
@@ -128,9 +128,10 @@ class Codec(ABC):
 
     def masks(self, view: View) -> Array:
         asked, legal = view.asked, view.mask if self.masked else None
-        masks = np.ones((*asked.shape, self.space.n), np.bool_) if legal is None else legal.copy()
-        if not all_true(asked):
-            masks[~asked] = np.arange(self.space.n) == 0
+        if legal is None:
+            return np.arange(self.space.n) < np.where(asked, self.space.n, 1)[..., None]
+        masks = legal.copy()
+        masks[..., 0] |= ~asked
         return masks
 
     def shown(self, numbers: Array) -> Array:
@@ -160,7 +161,7 @@ class Codec(ABC):
         outside = mask & (array.astype(np.uint64) >= self.space.n)  # negative ones wrap
         if any_true(outside):
             raise self._refused(view, array, outside)
-        return np.where(mask, array, 0).astype(np.int64, copy=False)
+        return (array * mask).astype(np.int64, copy=False)
 
     def _floats(self, view: View, actions: Any, mask: Array) -> Array:
         """Check numbers against the space; float64 ``(numbers, *batch)``, 0 at other tables."""

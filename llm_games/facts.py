@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -353,6 +353,13 @@ def factor_of(name: str, value: Any) -> Fraction:
     return factor
 
 
+def share_below_1(name: str, value: Any) -> Fraction:
+    """Read an exact ratio of at least 0 and below 1."""
+    if (share := ratio_of(name, value, 0, 1)) == 1:
+        raise BadParameter(f"{name} must be a ratio of at least 0 and below 1, got {value!r}")
+    return share
+
+
 def count_of(name: str, value: Any) -> int:
     """Read a whole number of at least 0."""
     check_integer(name, value, 0, LARGEST)
@@ -378,3 +385,10 @@ def exact_of(name: str, value: Any) -> int | Fraction:
         raise BadParameter(f"{name} must be a finite number, got {value!r}") from None
     exact = _short(name, exact)
     return exact.numerator if exact.denominator == 1 else exact
+
+
+def in_units(values: Iterable[int | Fraction]) -> tuple[list[int], int]:
+    """Return exact numbers as whole numbers of a common unit, and how many units are 1."""
+    exact = [*map(Fraction, values)]
+    unit = math.lcm(*(value.denominator for value in exact))
+    return [int(value * unit) for value in exact], unit

@@ -208,7 +208,7 @@ class Noise:
     @property
     def key(self) -> Array:
         """What `number` draws from, uint64 ``(*batch)``."""
-        return np.asarray(self._base, np.uint64)
+        return arrayed(self._base).astype(np.uint64)
 
     def seed(self, bits: int = 63) -> Any:
         """Draw a seed for another generator, of at most 63 bits: an int, or int64 ``(*batch)``."""
@@ -263,7 +263,7 @@ def _hash(word: str | int) -> int:
 
 def _integers(word: Any) -> Any:
     """Convert words to uint64, a single one to an int; BadParameter for others."""
-    integers = np.asarray(word)
+    integers = arrayed(word)
     if integers.dtype.kind not in "iu" or (integers.dtype.kind == "i" and (integers < 0).any()):
         raise BadParameter(f"seeds and words of a key must be integers from 0, got {word!r}")
     return integers.astype(np.uint64) if integers.ndim else int(integers)

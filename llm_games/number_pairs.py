@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from llm_games.errors import BadParameter
 from llm_games.facts import LARGEST, Fact, param
-from llm_games.questions import Integer
+from llm_games.questions import POINTS, Integer
 from llm_games.rounds import LastOpenActions, OpenRounds, Paid, Seen
 from llm_games.rulebook import Array, PerPlayer
 
@@ -28,6 +28,11 @@ class NumberPair(OpenRounds):
         super().check()
         if self.low >= self.high:
             raise BadParameter(f"high must be above low, {self.low}, got {self.high}")
+
+    @property
+    def payoff_unit(self) -> int:
+        """How many whole units of payoffs are 1."""
+        return 1
 
     def bounds(self) -> tuple[int, int]:
         return self.low, self.high
@@ -50,7 +55,7 @@ class NumberPair(OpenRounds):
         )
 
     def asks(self, state: LastOpenActions, seat: int) -> Integer:
-        return Integer(self.noun, self.low, self.high)
+        return Integer(self.noun, self.low, self.high, units=POINTS)
 
     def spectacle(self, state: LastOpenActions) -> Seen:
         numbers = state.actions

@@ -50,11 +50,10 @@ def plain_blocks(template: Any, filters: Mapping[str, Any]) -> dict[str, Any]:
     blocks, writer.names = dict[str, Any](), {**NAMES, **filters}
     for choice in template.find_all(nodes.CondExpr):
         choice.expr2 = choice.expr2 or nodes.Const("")
-    for block in template.find_all(nodes.Block):
-        frame: Any = Frame(nodes.EvalContext(template.environment))
-        frame.scope = {}
+    writer.blocks = {block.name: block for block in template.find_all(nodes.Block)}
+    for name, block in writer.blocks.items():
         with suppress(KeyError):
-            blocks[block.name] = eval(f"lambda n: {writer.body(block.body, frame)}", writer.names)
+            blocks[name] = eval(f"lambda n: {writer.block(block)}", writer.names)
     return blocks
 
 
@@ -65,6 +64,12 @@ class Expressions(CodeGenerator):
     """
 
     names: dict[str, Any]
+
+    def block(self, block: nodes.Block) -> str:
+        """Return the text of a block, which sees no parts of loops around it."""
+        frame: Any = Frame(nodes.EvalContext(self.environment))
+        frame.scope = {}
+        return self.body(block.body, frame)
 
     def newline(self, *_: Any) -> None:
         raise KeyError("a statement without a form")
@@ -113,7 +118,18 @@ class Expressions(CodeGenerator):
         self.names[place] = KeptTexts(lambda value: write(value, *consts))
         self.write(f"{place}.row({parts[0]})" if node.name == "listed" else f"{place}[{parts[0]}]")
 
+    def visit_Call(self, node: nodes.Call, frame: Any, forward_caller: bool = False) -> None:
+        """Write the block that ``self.name()`` calls."""
+        match node.node:
+            case nodes.Getattr(node=nodes.Name(name="self"), attr=name):
+                self.write(f"({self.block(self.blocks[name])})")
+            case _:
+                raise KeyError("a call without a form")
+
     # -- statements --------------------------------------------------------------------------------
+    def visit_Block(self, node: nodes.Block, frame: Any) -> None:
+        self.write(f"({self.block(node)})")
+
     def visit_If(self, node: nodes.If, frame: Any) -> None:
         for branch in (node, *node.elif_):
             condition = self.written(branch.test, frame)

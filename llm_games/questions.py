@@ -56,6 +56,7 @@ _EXACTLY = Context(prec=3 * _LONGEST)
 _COUNTED = re.compile(r"(\$?) ?([+-]?\d[\d,_.]{0,400})(?: ?(\$|[^\W\d_]+(?: [^\W\d_]+)?))?")
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:(?:,\d{3})+|(?:_\d{3})+)(?:\.\d+)?")
 MONEY = ("$", "dollar", "dollars")
+POINTS = (*MONEY, "point", "points")
 _UNSAID = ("null", "none")  # which mean too much in a sentence
 _NOTHING = tuple((word, None) for word in ("null", "none", "no bid"))
 

@@ -29,8 +29,10 @@ from llm_games.arrays import (
     all_true,
     any_true,
     array_of,
+    arrayed,
     looked_up,
     of_seats,
+    put,
     sliced,
     tall,
 )
@@ -101,7 +103,7 @@ class State:
         changed = {k: v for k, v in part.arrays().items() if shared.get(k) is not v}
         for name, value in changed.items():
             changed[name] = getattr(self, name).copy()
-            changed[name].T[indexes] = value.T  # tables first: the fastest
+            put(changed[name], indexes, value)
         return self.replace(**changed)
 
     def arrays(self) -> dict[str, Any]:
@@ -355,7 +357,7 @@ class Rulebook(ABC):
         for name in given:
             if name not in draws:
                 raise unknown(f"chance of {self.name}", name, draws)
-        drawn = {name: np.asarray(draw.of(noise.of(name))) for name, draw in draws.items()}
+        drawn = {name: arrayed(draw.of(noise.of(name))) for name, draw in draws.items()}
         return drawn | {name: draws[name].filled(v, drawn[name]) for name, v in given.items()}
 
     def first(self, kind: type[Any], batch: tuple[int, ...], **values: Any) -> Any:
@@ -562,7 +564,7 @@ class Rulebook(ABC):
             after, part = self._settle_all(before, actions.take(going, -1), over=False)
             state = state.placed(going, after, before)
             for name in ("rewards", "finished", "broke"):
-                getattr(outcome, name)[:, going] = getattr(part, name)
+                put(getattr(outcome, name), going, getattr(part, name))
         return state, outcome
 
     def _settle_all(self, state: Any, actions: Array, over: bool) -> Played:
@@ -635,7 +637,8 @@ class Rulebook(ABC):
         """Return actions as amounts of `space`, int64 or float64; what was `spoken` is none."""
         if self.unit == 1 or np.all(spoken):  # what is said in words is no number
             return actions
-        return np.where(spoken | (actions == self.decline), actions, actions / self.unit)
+        counts = spoken if self.decline is None else spoken | (actions == self.decline)
+        return np.where(counts, actions, actions / self.unit)
 
     def space(self, seat: int) -> spaces.Space[Any]:
         """Return a new Gymnasium space of one seat's actions; Discrete where these are few."""
@@ -648,7 +651,7 @@ class Rulebook(ABC):
         return spaces.Box(low, high, (1,), np.int64)
 
     def mask(self, state: Any, seats: Any = None) -> Array:
-        """Return the legal actions of asked `seats`, bool ``(players, *batch, actions)``."""
+        """Return legal actions, of seats not asked none, bool ``(players, *batch, actions)``."""
         if self.laddered:
             return looked_up(self.ladder, self.rungs(state, seats))
         first, last = self.bounds()
@@ -754,7 +757,9 @@ class Rulebook(ABC):
         paid = np.zeros((self.players, *ends.shape))
         if any_true(ends):
             tables = ends.nonzero()
-            paid[:, ends] = shares(state.table(tables[0] if len(tables) == 1 else tables))
+            part = shares(state.table(tables[0] if len(tables) == 1 else tables))
+            for row, entries in zip(paid, part, strict=True):
+                row[tables] = entries
         return paid
 
     def terms(self) -> dict[str, Any]:

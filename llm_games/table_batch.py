@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from llm_games.arrays import Array, any_true
+from llm_games.arrays import Array
 from llm_games.errors import BadParameter, NotReady
 from llm_games.facts import check_integer
 from llm_games.noise import FULL, Noise
@@ -17,8 +17,6 @@ from llm_games.table import following
 from llm_games.view import Sight, Who
 
 AHEAD = 128  # seeds of episodes to come that are drawn at once
-STOCK = 8  # episodes to come that are made at once, for each table
-STOCK_BYTES = 2**20  # or fewer, of larger states
 
 
 def nearly_all(count: int, tables: int) -> bool:
@@ -47,22 +45,6 @@ def seats_of(seeds: Array, players: int) -> PerPlayer:
     return drawn
 
 
-class Begun(NamedTuple):
-    """First states of episodes, and their seeds, uint64 ``(tables,)``."""
-
-    seeds: Array
-    state: Any
-
-    def table(self, index: Array) -> Begun:
-        return Begun(self.seeds[index], self.state.table(index))
-
-    def placed(self, indexes: Array, part: Begun) -> Begun:
-        """Return a copy with the episodes of `part` at `indexes`, integers ``(k,)``."""
-        seeds = self.seeds.copy()
-        seeds[indexes] = part.seeds
-        return Begun(seeds, self.state.placed(indexes, part.state))
-
-
 class Tables:
     """Tables that are played together, each as a `Table` by itself.
 
@@ -76,14 +58,11 @@ class Tables:
         self.seeds, self.steps = np.zeros(count, np.uint64), np.zeros(count, np.int64)
         self.state: Any = None
         self.sight: Sight | None = None
-        self._first: list[int | None] = [None] * count  # the last seed that was given
-        self._is_seeded = np.zeros(count, np.bool_)  # tables that have one
-        self._streams: list[np.random.Generator | None] = [None] * count  # of later seeds
-        self._ahead = np.zeros((count, AHEAD), np.int64)
-        self._used = np.full(count, AHEAD)
-        self._stock: Begun | None = None  # episodes that follow, each table's first, second, ...
-        self._stocked = np.full(count, -AHEAD)  # how many seeds were used when they were made
-        self._depth = 1
+        self._is_seeded = np.zeros(count, np.bool_)  # tables that were given a seed
+        # What draws later seeds, or the last seed that was given: they follow it.
+        self._streams: list[np.random.Generator | int | None] = [None] * count
+        self.ahead = np.zeros((count, AHEAD), np.uint64)
+        self.used = np.full(count, AHEAD)
 
     def reset(
         self,
@@ -102,45 +81,14 @@ class Tables:
         tables = np.arange(self.count) if mask is None else np.flatnonzero(mask)
         self.steps = self.steps.copy()
         self.steps[tables] = 0
-        if seeds is None and given is None and self.state is not None:
-            stock, index = self.coming(np.ones(self.count, np.bool_) if mask is None else mask)
-            begun = stock.table(index[tables])
-        elif seeds is None:
-            begun = self._begin(self._next(tables), given)
+        if seeds is None:
+            chosen = self.next_seeds(tables)
         else:
             chosen = np.array([self._start(t, seeds[t]) for t in tables.tolist()], np.uint64)
-            begun = self._begin(chosen, given)
-        if not every:
-            begun = Begun(self.seeds, self.state).placed(tables, begun)
-        self.seeds, state = begun
-        self._enter(state)
-
-    def _begin(self, seeds: Array, fixed_chance: Mapping[str, Any] | None = None) -> Begun:
-        state = self.game.begin(self.game.chance(Noise(seeds), fixed_chance), seeds.shape)
-        return Begun(seeds, state)
-
-    def coming(self, mask: PerTable) -> tuple[Begun, Array]:
-        """Return a stock with the episodes that follow, and their indexes, int64 ``(tables,)``.
-
-        Those of the tables in `mask` are used up by that.
-        """
-        stock, place = self._stock, self._used - self._stocked
-        if stock is None or any_true(mask & (place >= self._depth)):
-            if stock is None:
-                size = sum(array.nbytes for array in self.state.arrays().values())
-                self._depth = min(max(STOCK_BYTES // (size + 1), 1), STOCK)
-            # Those that have used half of theirs get new ones as well, to share the calls.
-            due = np.flatnonzero(2 * place >= self._depth)
-            self._draw(due, self._depth)
-            self._stocked[due] = self._used[due]
-            order = np.arange(self._depth)[:, None]
-            part = self._begin(self._ahead[due, self._used[due] + order].astype(np.uint64).ravel())
-            if stock is not None and len(due) < self.count:
-                part = stock.placed((order * self.count + due).ravel(), part)
-            self._stock = stock = part
-            place[due] = 0
-        self._used += mask
-        return stock, place * self.count + np.arange(self.count)
+        state = self.game.begin(self.game.chance(Noise(chosen), given), chosen.shape)
+        self.seeds = self.seeds.copy()
+        self.seeds[tables] = chosen
+        self._enter(state if every else self.state.placed(tables, state))
 
     def seats(self, mask: PerTable) -> PerPlayer:
         """Return seeds for the policies at the tables in `mask`, int64; 0 elsewhere."""
@@ -164,32 +112,30 @@ class Tables:
 
     def _start(self, table: int, seed: int | None) -> int:
         if seed is None:
-            return int(self._next(np.array([table]))[0])
+            return int(self.next_seeds(np.array([table]))[0])
         check_integer("seed", seed, 0, FULL)
-        self._first[table], self._is_seeded[table] = int(seed), True
-        self._streams[table], self._used[table], self._stocked[table] = None, AHEAD, -AHEAD
+        self._streams[table], self._is_seeded[table], self.used[table] = int(seed), True, AHEAD
         return int(seed)
 
-    def _draw(self, tables: Array, count: int) -> None:
-        """Draw so many seeds ahead at tables that were given one, equal to those of `Table`."""
-        for table in tables[self._used[tables] > AHEAD - count].tolist():
-            stream, used = self._streams[table], self._used[table]
-            if stream is None:
-                self._streams[table] = stream = following(self._first[table])
-            row = self._ahead[table]
-            row[: AHEAD - used] = row[used:]
-            row[AHEAD - used :] = stream.bit_generator.random_raw(used) >> 1  # below 2**63, fast
-            self._stocked[table] -= used
-            self._used[table] = 0
-
-    def _next(self, tables: Array) -> Array:
-        seeded = tables[self._is_seeded[tables]]
-        self._draw(seeded, 1)
-        seeds = self._ahead[tables, self._used[tables] % AHEAD].astype(np.uint64)
-        self._used[seeded] += 1
-        for index in np.flatnonzero(~self._is_seeded[tables]).tolist():
-            seeds[index] = self._start(int(tables[index]), secrets.randbelow(2**63))
+    def next_seeds(self, tables: Array) -> Array:
+        """Return the seeds that follow at these tables, uint64."""
+        self.draw_ahead()
+        seeds = self.ahead[tables, self.used[tables]]
+        self.used[tables] += 1
         return seeds
+
+    def draw_ahead(self) -> None:
+        """Draw seeds where all that were drawn are used, equal to those of `Table`."""
+        for table in np.flatnonzero(self.used == AHEAD).tolist():
+            stream = self._streams[table]
+            if stream is None:
+                self.ahead[table, -1] = self._start(table, secrets.randbelow(2**63))
+                self.used[table] = AHEAD - 1
+                continue
+            if isinstance(stream, int):
+                self._streams[table] = stream = following(stream)
+            drawn = stream.bit_generator.random_raw(AHEAD)
+            self.ahead[table], self.used[table] = drawn >> 1, 0  # below 2**63, fast
 
     def _enter(self, state: Any) -> None:
         self.state = state

@@ -3,7 +3,8 @@
 ``wordings/<version>.j2`` in a game's room has the blocks ``rules`` (told once), ``report`` (what
 happened since this player last decided) and ``request`` (the question, the goal, the form of the
 answer); it may have one for each kind of its asides, and ``talk``, what a speaker is shown, or
-``waiting``, what a speaker is who is not about to move.
+``waiting``, what a speaker is who is not about to move. What several blocks say can be one, too,
+which another says as ``{{ self.name() }}``.
 ``wordings/common.j2`` beside this file has what all games share, ``talk.j2`` stands around a game's
 words where there is talk, ``graded.j2`` has the words of graded questions.
 """

@@ -15,6 +15,7 @@ from llm_games.baselines.games.bargaining import theory as bargains
 from llm_games.baselines.memory_one import EXTORTION, generous, subgame_perfect
 from llm_games.baselines.people_data import people
 from llm_games.baselines.repeated_dilemma import Dilemma
+from llm_games.replies import read_reply
 
 # -- matrix games ----------------------------------------------------------------------------------
 
@@ -311,3 +312,11 @@ def test_level_0_draws_one_number_a_table(game):
         envs.step(np.full(64, envs.single_action_space.n - 1))
     drawn = envs.tables.state.actions[others]
     assert len(np.unique(drawn)) > 5
+
+
+@pytest.mark.parametrize("game", ["bargaining", "trust_game", "money_request", "travelers_dilemma"])
+def test_amounts_can_be_named_in_points(game):
+    rules = lg.rules(game)
+    question = rules.question(rules.reset(0), 0)
+    low, _ = rules.bounds()
+    assert read_reply(f'{{"{question.key}": "{low + 5} points"}}', question).action == low + 5

@@ -27,6 +27,7 @@ from llm_games.baselines.mixed_equilibria import mixed_equilibria
 from llm_games.baselines.payoff_tables import pure_equilibria
 from llm_games.baselines.play_measures import described
 from llm_games.baselines.players import make_player
+from llm_games.baselines.reasoning_levels import level_mixtures
 from llm_games.baselines.regret import deviation, exploitability, rational, welfare
 from llm_games.baselines.repeated_dilemma import Dilemma, held_from
 from llm_games.questions import MISSING
@@ -41,6 +42,10 @@ HALF = Fraction(1, 2)
 
 def rules(**parameters):
     return lg.rules("matrix_game", **parameters)
+
+
+def levels(game, level):
+    return level_mixtures(theory.stage(game), level)
 
 
 def played(game, moves, **given):
@@ -198,7 +203,10 @@ def test_presets_have_the_equilibria_that_are_known(name, wanted):
 def test_exactly_one_volunteers():
     game = rules(preset="volunteer")
     assert theory.equilibria(game) == ((0, 1, 1),)
-    stable = [p for p in product((0, 1), repeat=3) if not theory.regret(game, np.array(p)).any()]
+    regrets = {
+        p: deviation(game, {"actions": np.array(p)}).regret for p in product((0, 1), repeat=3)
+    }
+    stable = [profile for profile, regret in regrets.items() if not regret.any()]
     assert stable == [(0, 1, 1), (1, 0, 1), (1, 1, 0)]
     episode = lg.play(game, [lg.player("rational")] * 3, seed=1)
     assert episode.payoffs.tolist() == [2, 4, 4]
@@ -273,7 +281,7 @@ def test_rational_play_leaves_nobody_a_gain(seed):
             [Fraction(k == a) for k in range(n)] for a, n in zip(profile, actions, strict=True)
         ]
     for seat in range(len(actions)):
-        earned = theory.expected(game, seat, mixtures)
+        earned = theory.stage(game).earned(seat, mixtures)
         own = sum(p * e for p, e in zip(mixtures[seat], earned, strict=True))
         assert own == max(earned)
 
@@ -318,10 +326,10 @@ def test_rules_for_any_table():
     episode = lg.play(bos, [lg.player("fictitious_play"), lg.player("fixed:B")], seed=1)
     moves = [step.outcome.record["actions"][0] for step in episode.steps]
     assert moves == [0, *[1] * 9]
-    assert [m[0] for m in theory.level_k(rules(preset="stag_hunt"), 1)] == [0, 0]
+    assert [m[0] for m in levels(rules(preset="stag_hunt"), 1)] == [0, 0]
     even = rules(payoffs=CYCLE)
-    assert theory.level_k(even, 0)[0] == (Fraction(1, 3),) * 3
-    assert theory.level_k(even, 999) == theory.level_k(even, 3)  # it goes round in circles
+    assert levels(even, 0)[0] == (Fraction(1, 3),) * 3
+    assert levels(even, 999) == levels(even, 3)  # it goes round in circles
     lonely = lg.play(even, [lg.player("logit:1/2"), lg.player("uniform")], seed=3)
     assert lonely.payoffs.sum() == 0
     games = [
@@ -452,6 +460,37 @@ def test_strategies_see_what_is_seen():
     slip[0, 0, 1] = 0
     episode = lg.play(game, [lg.player("grim"), lg.player("all_c")], seed=1, given={"slip": slip})
     assert [step.outcome.record["actions"][0] for step in episode.steps] == [0, 1, 1]
+
+
+def test_replies_are_to_what_was_played_and_only_the_own_choice_slips():
+    """Against a chosen 0, which slips, 1 is best, against a played 0 it is not."""
+    table = (((1, 0), (0, 0)), ((0, 0), (4, 0)))
+    game = rules(payoffs=table, noise="1/4", rounds=2)
+    slip, shift = np.full((2, 2), 3), np.zeros((2, 2), int)
+    assert theory.stage(game).rows(0).argmax(axis=0).tolist() == [1, 1]
+    for name in ("best_response", "fictitious_play"):
+        players = [lg.player(name), lg.player("fixed:A")]
+        episode = lg.play(game, players, seed=1, given={"slip": slip, "shift": shift})
+        assert episode.steps[1].outcome.record["actions"][0] == 0
+
+
+def test_indexes_are_actions_where_seats_have_other_numbers_of_them():
+    table = [[[10 * row + column, -row] for column in range(2)] for row in range(3)]
+    env = lg.make("matrix_game-v0", form="parallel", payoffs=table, obs_mode="numeric")
+    for row, column in np.ndindex(3, 2):
+        observations, _ = env.reset(seed=1)
+        assert observations["player_1"]["action_mask"].tolist() == [1, 1, 0]
+        _, rewards, *_ = env.step({"player_0": row, "player_1": column})
+        assert rewards == {"player_0": 10 * row + column, "player_1": -row}
+
+
+def test_who_is_told_nothing_remembers_nothing():
+    game = rules(reveal="nothing", noise="1/8", rounds=3)
+    assert [column.name for column in game.columns()] == ["round"]
+    assert not game.recalled()
+    for name, moves in (("all_c", [0, 0, 0]), ("all_d", [1, 1, 1]), ("alternator", [0, 1, 0])):
+        episode = lg.play(game, [lg.player(name), lg.player("random")], seed=1)
+        assert [step.outcome.record["actions"][0] for step in episode.steps] == moves
 
 
 # -- the dilemma repeated --------------------------------------------------------------------------
@@ -600,7 +639,9 @@ def test_words_are_neutral_and_tell_no_cap():
 def test_labels_and_orders_are_drawn_by_seat_and_game():
     game = rules(payoffs=CYCLE, labels="drawn", order="drawn")
     menus = [
-        game.told(game.reset(seed), seat)["scene"]["menu"] for seed in range(20) for seat in (0, 1)
+        game.told(game.reset(seed), seat)["scenes"][seat]["menu"]
+        for seed in range(20)
+        for seat in (0, 1)
     ]
     assert len({frozenset(menu) for menu in menus}) == 20
     assert any(set(a) == set(b) and a != b for a, b in zip(menus[::2], menus[1::2], strict=True))

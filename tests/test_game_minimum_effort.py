@@ -38,7 +38,7 @@ def test_worked_cases(parameters, efforts, payoffs):
 )
 def test_pure_equilibria_and_distances(players, high, cost, count):
     game = lg.rules("minimum_effort", players=players, high=high, cost=cost)
-    found = np.array(pure_equilibria(theory.payoff_table(game))) + game.low
+    found = np.array(pure_equilibria(theory.payoff_table(game).units)) + game.low
     assert len(found) == count
     for profile in product(range(1, high + 1), repeat=players):
         steps = {"actions": np.array(profile)[:, None]}
@@ -49,7 +49,7 @@ def test_pure_equilibria_and_distances(players, high, cost, count):
 
 def test_mixed_equilibria_of_two():
     game = lg.rules("minimum_effort", players=2)
-    found = mixed_equilibria(theory.payoff_table(game).astype(int))
+    found = mixed_equilibria(theory.payoff_table(game).numbers)
     symmetric = [profile[0] for profile in found if profile[0] == profile[1]]
     supports = [tuple(np.flatnonzero(mixture)) for mixture in symmetric]
     assert sorted(supports) == sorted(
@@ -76,7 +76,7 @@ def test_the_potential_chooses(players, cost, effort):
     equal = np.arange(1, 8) * np.ones((players, 1), int)
     values = theory.potential(game, equal)
     assert values.argmax() + 1 == effort or (values == values[0]).all()
-    table = theory.payoff_table(game)
+    table = theory.payoff_table(game).exact.astype(float)
     profiles = np.array(list(product(range(1, 8), repeat=players))).T
     value = theory.potential(game, profiles).reshape(table.shape[1:])
     for seat in range(players):  # whoever moves gains what the potential does
@@ -97,7 +97,7 @@ def test_levels_reply_best():
 @each_row(("preset", "mean"), [("goeree_holt_25", 150.798), ("goeree_holt_75", 129.202)])
 def test_logit_equilibria_fall_with_the_cost(preset, mean):
     game = lg.rules("minimum_effort", preset=preset)
-    mixtures, residual = logit_equilibrium(theory.payoff_table(game), 0.1)
+    mixtures, residual = logit_equilibrium(theory.payoff_table(game).exact, 0.1)
     assert residual <= 1e-12
     assert round(float(mixtures[0] @ np.arange(110, 171)), 3) == mean
 

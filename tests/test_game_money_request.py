@@ -44,7 +44,7 @@ def test_the_symmetric_equilibrium_and_the_others():
     odd, even = [0] * 10, [0] * 10
     odd[2::2], even[3::2] = fractions("2/5 3/10 1/5 1/10"), fractions("2/5 3/10 1/5 1/10")
     assert (tuple(odd), tuple(even)) in found
-    table = theory.payoff_table(game)
+    table = theory.payoff_table(game).units
     assert [np.array(odd) @ seat @ np.array(even) for seat in table] == [21, 20]
     assert np.array(symmetric) @ table[0] @ np.array(symmetric) == 20
 
@@ -52,7 +52,7 @@ def test_the_symmetric_equilibrium_and_the_others():
 def test_gambit_finds_the_same():
     gambit = pytest.importorskip("pygambit")
     game = lg.rules("money_request")
-    solved = gambit.nash.enummixed_solve(gambit.Game.from_arrays(*theory.payoff_table(game)))
+    solved = gambit.nash.enummixed_solve(gambit.Game.from_arrays(*theory.payoff_table(game).units))
     theirs = {
         tuple(tuple(Fraction(str(p)) for _, p in mixed) for _, mixed in profile.mixed_strategies())
         for profile in solved.equilibria
@@ -70,7 +70,7 @@ def test_nobody_gains_on_the_symmetric_equilibrium(parameters):
     upward = np.array(
         [Fraction(0)] * (game.high - game.low + 1 - len(downward)) + [*downward[::-1]]
     )
-    earned = theory.payoff_table(game)[0] @ upward
+    earned = theory.payoff_table(game).units[0] @ upward
     assert sum(upward) == 1
     assert max(earned) == upward @ earned == game.high
     assert (np.array(downward) >= 0).all()

@@ -35,7 +35,7 @@ def test_worked_cases(parameters, claims, payoffs):
 @each_row(("reward", "count"), [("0", 11), ("1/2", 11), (1, 11), ("3/2", 1), (5, 1)])
 def test_equal_claims_are_equilibria_up_to_a_reward_of_one(reward, count):
     game = lg.rules("travelers_dilemma", high=12, reward=reward)
-    found = pure_equilibria(payoff_table(game))
+    found = pure_equilibria(payoff_table(game).units)
     assert len(found) == count
     assert all(one == other for one, other in found)
     assert (theory.equilibrium(game) - game.low,) * 2 == (found[-1] if count > 1 else (0, 0))
@@ -59,7 +59,7 @@ def test_equal_claims_are_equilibria_up_to_a_reward_of_one(reward, count):
 def test_levels(preset, ladder):
     game = lg.rules("travelers_dilemma", preset=preset)
     assert [theory.level_k(game, level) for level in (1, 2, 3, 999)] == [*ladder, game.low]
-    earned = payoff_table(game)[0].sum(axis=1)
+    earned = payoff_table(game).units[0].sum(axis=1)
     assert game.low + np.flatnonzero(earned == earned.max())[-1] == ladder[0]
     for level, claim in enumerate(ladder, 1):
         players = [lg.player(f"level_k:{level}"), lg.player("cooperative")]
@@ -74,7 +74,7 @@ def test_levels(preset, ladder):
 def test_logit_equilibria_fall_with_the_reward(rate, means):
     for reward, mean in zip((10, 25, 50), means, strict=True):
         game = lg.rules("travelers_dilemma", low=80, high=200, reward=reward)
-        mixtures, residual = logit_equilibrium(payoff_table(game), float(Fraction(rate)))
+        mixtures, residual = logit_equilibrium(payoff_table(game).exact, float(Fraction(rate)))
         assert residual <= 1e-12
         assert round(float(mixtures[0] @ np.arange(80, 201)), 3) == mean
 

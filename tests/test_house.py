@@ -76,7 +76,7 @@ LAYERS = {
         "disguise facts normalisation tracing",
         "rulebook random_end rounds view words foreign_templates plain_blocks table table_batch",
         "talk",
-        "number_pairs games",
+        "number_pairs exact_payoffs games",
         "codecs env",
         "registry envs",
     ),

@@ -9,14 +9,10 @@ from playing import each_row
 
 from llm_games.baselines.logit_equilibria import logit_equilibrium
 from llm_games.baselines.mixed_equilibria import minimax, mixed_equilibria
-from llm_games.baselines.payoff_tables import (
-    best_replies,
-    pure_equilibria,
-    pure_minimax,
-    regrets,
-)
+from llm_games.baselines.payoff_tables import best_replies, pure_equilibria, pure_minimax
 from llm_games.baselines.reasoning_levels import level_measures, levels_of
 from llm_games.errors import BadParameter
+from llm_games.exact_payoffs import ExactPayoffs
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 PENNIES = np.array([[[1, -1], [-1, 1]], [[-1, 1], [1, -1]]])
@@ -25,6 +21,11 @@ CYCLE = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
 
 def drawn(seed, *actions, players=2, high=9):
     return np.random.default_rng(seed).integers(-high, high + 1, (players, *actions))
+
+
+def regrets(payoffs, actions):
+    table = ExactPayoffs(payoffs.astype(object), 1)
+    return table.best(actions) - table.of(actions)
 
 
 def gains(payoffs, profile):

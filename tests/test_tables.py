@@ -49,9 +49,7 @@ def test_an_episode_that_follows_is_that_of_a_table_alone(name, parameters):
         assert (tables.steps[where] == 0).all()
 
 
-@pytest.mark.parametrize("most", [1, 2**20])
-def test_one_table_that_begins_often_does_not_stop_the_others(most, monkeypatch):
-    monkeypatch.setattr("llm_games.table_batch.STOCK_BYTES", most)
+def test_one_table_that_begins_often_does_not_stop_the_others():
     game = rulebook("beauty_contest", players=3, rounds=2)
     tables, alone = Tables(game, 3), [Table(game) for _ in range(3)]
     tables.reset([1, 2, 3])

@@ -22,7 +22,7 @@ from llm_games.view import View
 from llm_games.wrappers.batch import BatchSeats
 from llm_games.wrappers.policy import Policy, added
 from llm_games.wrappers.single_agent import LONGEST_WAIT, Regret, seating
-from llm_games.wrappers.vector_loops import TableLoop, loop_of
+from llm_games.wrappers.vector_loops import OF_EPISODES, TableLoop, loop_of
 
 PATIENCE = 20_000  # learners' steps after which it pays to build a loop
 
@@ -134,10 +134,6 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._action = np.zeros(n, np.int64 if self.game.core.unit == 1 else np.float64)
         self._plan = np.zeros((n, self.game.players), np.int64)
         self._readings: dict[int, dict[str, Any]] = {}  # of replies in words, by table
-        marks = self._moved, self._waits, self._acted, self._broke, self._planned
-        ends = self._finished, self._done, self._looked
-        numbers = self._reward, self._payoff, self._lost, self._action, self._moves, self._steps
-        self.of_episodes: list[Array] = [*marks, *ends, *numbers]  # 0 when one begins
 
     # -- Gymnasium's -------------------------------------------------------------------------------
 
@@ -217,7 +213,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     def _begin(self, mask: PerTable, seeds: Any = None, fixed_chance: Any = None) -> None:
         if not any_true(mask):
             return
-        if seeds is None and isinstance(self._loop, TableLoop):
+        if seeds is None and isinstance(self._loop, TableLoop) and self._loop.starts:
             self._fresh |= mask
             return self._loop.start(self, mask)
         follows = self.tables.follows(seeds)
@@ -226,8 +222,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             self._sit(mask, follows)
         if not self.codec.speaks:
             self.tables.hush(self._learner_mask, mask)
-        for values in self.of_episodes:
-            np.copyto(values, False, where=mask)
+        for name in OF_EPISODES:
+            np.copyto(getattr(self, name), False, where=mask)
         self._readings = {t: reading for t, reading in self._readings.items() if not mask[t]}
         self.seats.outcomes = {t: tally for t, tally in self.seats.outcomes.items() if not mask[t]}
         self._fresh |= mask
@@ -252,16 +248,15 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _take(self, actions: Any) -> None:
         """Take the actions of copies whose learner is asked; start again what has ended."""
-        if any_true(self._done):
-            if self.autoreset_mode == AutoresetMode.DISABLED:
-                ended = np.flatnonzero(self._done).tolist()
-                how = 'reset(options={"reset_mask": ...})'
-                raise NotReady(f"{self.game.name}: copies {ended} have ended: call {how}")
-            self._begin(self._done.copy())
+        if self.autoreset_mode == AutoresetMode.DISABLED and any_true(self._done):
+            ended = np.flatnonzero(self._done).tolist()
+            how = 'reset(options={"reset_mask": ...})'
+            raise NotReady(f"{self.game.name}: copies {ended} have ended: call {how}")
         self._acted[:] = self._broke[:] = self._planned[:] = False
         self._readings = {}
-        asked = ~(self._over() | self._fresh)
+        asked = ~(self._over() | self._fresh | self._done)
         moves, whole = self.codec.take_batch(self._view(), actions, asked)
+        self._begin(self._done.copy())
         if moves.ndim > 1:
             self._moves += moves
         else:
@@ -439,13 +434,16 @@ def regret_of(game: Rulebook, regret: Regret, outcome: Outcome, talking: PerTabl
 
 def final(observation: Any, ended: PerTable) -> Array:
     """Return observations of those that ended, ``(num_envs,)`` of objects, None of the others."""
-    rows = np.full(len(ended), None, object)
-    for copy in np.flatnonzero(ended).tolist():
-        rows[copy] = _row(observation, copy)
+    rows, copies = np.full(len(ended), None, object), np.flatnonzero(ended)
+    for copy, row in zip(copies.tolist(), _rows(observation, copies), strict=True):
+        rows[copy] = row
     return rows
 
 
-def _row(observation: Any, copy: int) -> Any:
+def _rows(observation: Any, copies: Array) -> list[Any]:
     if isinstance(observation, dict):
-        return {name: _row(part, copy) for name, part in observation.items()}
-    return observation[copy] if isinstance(observation, tuple) else observation[copy].copy()
+        parts = zip(*(_rows(part, copies) for part in observation.values()), strict=True)
+        return [dict(zip(observation, row, strict=True)) for row in parts]
+    if isinstance(observation, tuple):
+        return [observation[copy] for copy in copies.tolist()]
+    return list(observation[copies])

@@ -11,7 +11,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from llm_games.errors import BadParameter
 from llm_games.files import cache_folder, write_whole
 from llm_games.noise import Noise, counted
 from llm_games.rulebook import Array, PerTable, Rulebook
-from llm_games.table_batch import Tables, seats_of
+from llm_games.table_batch import AHEAD, Tables, seats_of
 from llm_games.tracing.graph import C, Untraceable, changes, inputs, lifted, standing_in, written
 from llm_games.view import Sight
 from llm_games.wrappers.single_agent import LONGEST_WAIT
@@ -47,15 +47,11 @@ static int64_t ask(int64_t *slots, int64_t t, int64_t n, int64_t *row, int *asks
   if (slot[0] == 2 && !memcmp(slot + 1, row + 1, 8 * n - 8)) return slot[n];
   return memcpy(slot, row, 8 * n), *asks = 1, 0;
 }
-#define PUT(T) for (int64_t k = 0; k < n; k++) \\
-  ((T *)row[0])[tables[k]] = row[1] ? ((T *)row[1])[index[tables[k]]] : 0;
-void start(int64_t n, int64_t rows, int64_t *tables, int64_t *index, int64_t *row) {
-  for (; rows--; row += 3) {
-    if (row[2] == 8) { PUT(int64_t) } else if (row[2] == 4) { PUT(int32_t) } else { PUT(int8_t) }
-  }
-}
 int play(int64_t N, int64_t M, int64_t last, void **given) {"""
 PAD = 8  # entries between rows
+OF_EPISODES = ["_moved", "_waits", "_acted", "_broke", "_planned", "_finished", "_done", "_looked"]
+OF_EPISODES += ["_reward", "_payoff", "_lost", "_action", "_moves", "_steps"]
+"""Arrays of an environment that are 0 when an episode begins."""
 
 
 def built(source: str) -> Any:
@@ -78,6 +74,14 @@ def built(source: str) -> Any:
         return ctypes.CDLL(str(result))
 
 
+def narrowed(table: Any, copies: int) -> Array:
+    """Return a table's numbers in fewer bytes, which are read faster; of a call its slots."""
+    if isinstance(table, tuple):
+        return np.zeros((copies, table[1] + 1), np.int64)
+    kinds = {"i": (np.int8, np.int16, np.int32), "f": (np.float32,)}.get(table.dtype.kind, ())
+    return next((small for k in kinds if ((small := table.astype(k)) == table).all()), table)
+
+
 class TableLoop:
     """Steps of an environment's tables until learners are asked, with what the others decide."""
 
@@ -86,11 +90,12 @@ class TableLoop:
         plain = type(env.game).mask is Rulebook.mask
         self.laddered = env.game.masked and env.game.laddered and plain
         self.state, _ = env.game.settle(state, env.game.fallback(state))
-        self._fields, self._drawn = dict[str, Any](), dict[str, Array]()
-        self._state, self._owners = None, list[Any]()
-        library = built(self._traced(env, rules))
-        self._play, self._start = library.play, library.start
-        self._places = {name: table.ctypes.data for name, table in self.tables.items()}
+        self._fields, self._drawn = dict(vars(self.state)), dict[str, Array]()
+        self._state = None
+        self._begins = np.zeros(env.num_envs, np.bool_)  # tables that start when they are played on
+        self._play = built(self._traced(env, rules)).play
+        self._arrays: list[Any] = [None] * len(self._parts(env, env._moved))
+        self._places = np.zeros(len(self._arrays), np.int64)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()  # a copy of what holds it makes its own
@@ -99,7 +104,7 @@ class TableLoop:
         """Return the loop in C."""
         game, seat, tables = env.game, self.seat, dict[str, Any]()
         state, moves = standing_in(self.state), lifted(env._moves[:, :1] * 0)
-        none, moves[seat] = np.zeros(1, np.bool_), inputs(["moves[t]"], np.int64)
+        none, moves[seat] = np.zeros(1, np.bool_), inputs([f"_moves[{seat} * N + t]"], np.int64)
         sight = Sight(game, going := state.replace(over=none, void=none))
         turn = lifted(game.asked(going))
         for other, player in enumerate(env.seats.sits[:, 0].tolist()):
@@ -109,7 +114,8 @@ class TableLoop:
                 move = rules[player](sight.view(other), Noise.keyed(key))
                 moves[other] = np.where(turn[other], move, 0)
         after, outcome = game.settle(going, moves)
-        paid = outcome.rewards, outcome.finished, outcome.broke, outcome.record["actions"]
+        action = game.in_units(outcome.record["actions"])
+        paid = outcome.rewards, outcome.finished, outcome.broke, action
         changed = changes(state, after)
         outputs = [*(lifted(part)[seat] for part in paid), turn, *changed.values()]
         look, ((waits,),) = written([turn[seat]], C, tables)
@@ -120,40 +126,57 @@ class TableLoop:
         shown += [lifted(game.rungs(state))[seat]] * self.laddered
         show, ((asked,), seen, *rungs) = written(shown, C, tables)
         self.draws = "keys[" in "".join(play)
+        self.starts = bool(begin := self._begun(game, state, tables))
         self.calls = {name: call for name, call in tables.items() if isinstance(call, tuple)}
-        for name, (_, width) in self.calls.items():
-            tables[name] = np.zeros((env.num_envs, width + 1), np.int64)
-        self.tables, fields = tables, {f"s_{name}": f for name, f in vars(self.state).items()}
-        arrays = self._parts(env, env._moved) | self.tables | fields
+        self.tables = {name: narrowed(table, env.num_envs) for name, table in tables.items()}
+        arrays = self._parts(env, env._moved)
         return "\n".join([
             HEAD, "int asks = 0, again = 0;",
             *(f"{a.dtype}_t *restrict {name} = *given++;" for name, a in arrays.items()),
             "for (int64_t t = 0; t < N; t++) {",
+            "if (begins[t]) {", *begin, "begins[t] = steps[t] = 0;",
+            *(f"for (int64_t k = 0; k < {a.size // a.shape[-1]}; k++) {name}[k * N + t] = 0;"
+              for name, a in arrays.items() if name in OF_EPISODES), "}",
             "for (int64_t step = 0; due[t]; step++) {", "{", *look,
-            f"if ({waits} > moved[t] || finished[t] || s_round[t] >= last) break; }}",
+            f"if ({waits} > _moved[t] || _finished[t] || s_round[t] >= last) break; }}",
             f"if (step == {LONGEST_WAIT}) return 1;", *play,
             "if (asks) { asks = 0; again = 2; break; }",
             *(f"s_{name}[{k} * M + t] = {text};"
               for name, row in zip(changed, rows, strict=False) for k, text in enumerate(row)),
-            f"reward[t] += {reward}; payoff[t] += {reward}; finished[t] = {finished}; steps[t]++;",
-            f"if (moved[t]) {{ acted[t] = 1; broke[t] = {broke}; action[t] = {action};",
-            "moved[t] = 0; moves[t] = 0; }",
+            f"_reward[t] += {reward}; _payoff[t] += {reward}; _finished[t] = {finished};",
+            f"if (_moved[t]) {{ _acted[t] = 1; _broke[t] = {broke}; _action[t] = {action};",
+            f"_moved[t] = 0; _moves[{seat} * N + t] = 0; }}", "steps[t]++;",
             *(f"decided[{k} * N + t] += {row[0]};" for k, row in enumerate(turns) if self.draws),
             "}", *show, f"asked[t] = {asked};",
             *(f"seen[t * {len(seen)} + {k}] = {text};" for k, text in enumerate(seen)),
             *(f"rungs[t] = {text};" for (text,) in rungs), "} return again; }\n",
         ])  # fmt: skip
 
+    def _begun(self, game: Rulebook, state: Any, tables: dict[str, Any]) -> list[str]:
+        """Return lines that begin an episode, or none, and then NumPy begins it."""
+        seeds, keys = inputs(["seeds[t]"], np.uint64), list[Array]()
+        try:
+            first = changes(state, game.begin(game.chance(Noise(seeds)), (1,)))
+        except Exception:
+            return []
+        if self.draws:
+            keys.append(Noise(seats_of(seeds, game.players).astype(np.uint64)).key[:, 0])
+        lines, rows = written([*first.values(), *keys], C, tables)
+        targets = [f"s_{name}[{{}} * M + t]" for name in first]
+        targets.append("decided[{0} * N + t] = 0; keys[{0} * N + t]")
+        texts = zip(targets, rows, strict=False)
+        lines += [f"{to.format(k)} = {text};" for to, row in texts for k, text in enumerate(row)]
+        return [f"seeds[t] = ahead[{AHEAD} * t + used[t]++];", *lines]
+
     def _parts(self, env: Any, mask: PerTable) -> dict[str, Array]:
-        """Return what a step reads and writes, ``(tables,)`` but for the last three."""
-        n = env.num_envs
-        parts = {"due": mask, "moves": env._moves[self.seat], "steps": env.tables.steps}
-        for name in ("moved", "reward", "payoff", "finished", "broke"):
-            parts[name] = getattr(env, f"_{name}")
-        parts |= {"acted": np.zeros(n, np.bool_), "action": np.zeros(n, np.int64)}
+        """Return what a step reads and writes."""
+        n, parts = env.num_envs, {name: getattr(env, name) for name in OF_EPISODES}
+        parts |= {"due": mask, "begins": self._begins}
+        parts |= {name: getattr(env.tables, name) for name in ("seeds", "ahead", "used", "steps")}
         parts |= {"asked": np.empty(n, np.bool_), "rungs": np.empty(n, np.int64)}
         parts["seen"] = np.empty((n, len(env.game.column_index)), np.float32)
-        return parts | self._noise(env.seats)
+        fields = {f"s_{name}": field for name, field in self._fields.items()}
+        return parts | self._noise(env.seats) | self.tables | fields
 
     def _noise(self, seats: Any) -> dict[str, Array]:
         """Return what all seats draw from; from now on the memories share the arrays."""
@@ -168,69 +191,40 @@ class TableLoop:
     def _own(self, tables: Tables) -> None:
         """Let arrays that nobody else has, and that loops change in place, be the tables' state."""
         if tables.state is not self._state:
-            for name in vars(self.state):
-                if (field := getattr(tables.state, name)) is not self._fields.get(name):
+            for name, last in self._fields.items():
+                if (field := getattr(tables.state, name)) is not last:
                     # Rows of powers of 2 would share the cache's lines.
                     own = np.empty((*field.shape[:-1], tables.count + PAD), field.dtype)[..., :-PAD]
                     own[:] = field
-                    self._fields[name], self._places[name] = own, own.ctypes.data
-                    self._owners = []  # what `start` knows of it does not hold any more
-
-    def _changed(self, tables: Tables) -> None:
-        """Let the tables go on with what was changed: in a new state, by which rules know it."""
-        self._state = tables.state.replace(**self._fields)
-        tables.go_on(self._state, tables.steps)
+                    self._fields[name] = own
 
     def start(self, env: Any, mask: PerTable) -> None:
-        """Start the episodes that follow at these tables."""
-        tables, (stock, index) = env.tables, env.tables.coming(mask)
-        self._own(tables)
-        fields, noise = self._fields, self._noise(env.seats)
-        owners = [stock, tables.seeds, tables.steps, env._moved, *noise.values()]
-        if [*map(id, owners)] != [*map(id, self._owners)]:
-            pairs = [(tables.seeds, stock.seeds)]
-            pairs += [(field, getattr(stock.state, name)) for name, field in fields.items()]
-            if noise:
-                seats = seats_of(stock.seeds, env.game.players)
-                pairs += [(noise["keys"], Noise(seats.astype(np.uint64)).key)]
-            zeros = tables.steps, *env.of_episodes, *([noise["decided"]] if noise else [])
-            pairs = [(to, np.ascontiguousarray(of, to.dtype)) for to, of in pairs]
-            self._owners, self._pairs = owners, [*pairs, *((array, None) for array in zeros)]
-            self._rows = np.array([r for pair in self._pairs for r in pointers(*pair)], np.int64)
-        due = np.flatnonzero(mask)
-        places = due.ctypes.data, index.ctypes.data, self._rows.ctypes.data
-        sizes = map(ctypes.c_int64, (len(due), len(self._rows)))
-        self._start(*sizes, *map(ctypes.c_void_p, places))
-        self._changed(tables)
+        """Let the episodes that follow start at these tables as soon as they are played on."""
+        env.tables.draw_ahead()
+        self._begins |= mask
 
     def play_on(self, env: Any, mask: PerTable) -> None:
         """Play until learners are asked or done at these tables."""
-        self._own(env.tables)
-        n, parts = env.num_envs, self._parts(env, mask)
-        places = *(part.ctypes.data for part in parts.values()), *self._places.values()
-        given = (ctypes.c_void_p * len(places))(*places)
-        last = env.game.begun + (env.max_cycles or 2**62)
-        while (again := self._play(*map(ctypes.c_int64, (n, n + PAD, last)), given)) == 2:
+        self._own(tables := env.tables)
+        parts, last = self._parts(env, mask), env.game.begun + (env.max_cycles or 2**62)
+        for k, array in enumerate(parts.values()):
+            if array is not self._arrays[k]:
+                self._arrays[k], self._places[k] = array, array.ctypes.data
+        sizes = map(ctypes.c_int64, (env.num_envs, env.num_envs + PAD, last))
+        given = *sizes, ctypes.c_void_p(self._places.ctypes.data)
+        while (again := self._play(*given)) == 2:
             for name, (function, _) in self.calls.items():
                 asked = (slots := self.tables[name])[:, 0] == 1
                 slots[asked, -1] = function(slots[asked, 1:-1])
                 slots[asked, 0] = 2
         if again:
             raise BadParameter(f"{env.game.name}: nobody ends the game; set max_cycles")
-        env._acted |= (acted := parts["acted"])
-        env._action[acted] = env.game.in_units(parts["action"])[acted]
-        self._changed(env.tables)
+        # Rules know a state that was changed in place as a new one.
+        self._state = tables.state.replace(**self._fields)
+        tables.go_on(self._state, tables.steps)
         vars(env._view()).update(asked=parts["asked"], numbers=parts["seen"])
         if self.laddered:
             vars(env._view())["mask"] = env.game.ladder.take(parts["rungs"], axis=0)
-
-
-def pointers(array: Array, source: Array | None) -> Iterator[tuple[int, int, int]]:
-    """Yield where each row of an array is, where its source, or 0, and the size of an entry."""
-    for k in range(array.size // array.shape[-1]):
-        step = array.strides[-2] if k else 0
-        place = 0 if source is None else source.ctypes.data + k * source.shape[-1] * source.itemsize
-        yield array.ctypes.data + k * step, place, array.itemsize
 
 
 def loop_of(env: Any) -> TableLoop | str:

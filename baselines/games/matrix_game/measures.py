@@ -30,7 +30,7 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
         named["coordination"] = PlayMeasure(alike)
         if game.length() != 1:
             named["alternation"] = PlayMeasure(lambda steps, seats: _turned(game, steps))
-    payoff = lambda steps, seats: game.payoffs_of(played_in(steps))[seats]  # noqa: E731
+    payoff = lambda steps, seats: game.table.paid(played_in(steps))[seats]  # noqa: E731
     named["mean payoff"] = PlayMeasure(payoff, game.stake)
     stable = lambda steps, seats: distance(game, played_in(steps)) == 0  # noqa: E731
     return named | {"in a pure equilibrium": PlayMeasure(stable)}

@@ -16,9 +16,10 @@ import numpy as np
 from llm_games.arrays import looked_up
 from llm_games.baselines.games.matrix_game import theory
 from llm_games.baselines.logit_equilibria import logit_equilibrium
-from llm_games.baselines.memory_one import EXTORTION, Memory, generous
+from llm_games.baselines.memory_one import EXTORTION, Memory, chance_from, generous
+from llm_games.baselines.reasoning_levels import level_mixtures
 from llm_games.baselines.repeated_dilemma import Dilemma
-from llm_games.baselines.rules import Kind, Players, cannot_play, count_from, pick, ratio_from
+from llm_games.baselines.rules import Kind, Players, Rule, cannot_play, count_from, pick, ratio_from
 from llm_games.errors import BadParameter
 from llm_games.games.matrix_game.rules import MatrixGame
 from llm_games.noise import Noise
@@ -27,12 +28,17 @@ from llm_games.rulebook import Array
 from llm_games.view import View
 
 
-def _same(view: View, action: int) -> Array:
-    return np.full(view.batch, action)
+def part_of(profile: Callable[..., Sequence[Any]]) -> Rule:
+    """Return the rule that plays a seat's part of a game's profile: an action, or by chances."""
 
+    def rule(*values: Any) -> Array:
+        *value, view, noise = values
+        part = profile(view.game, *value)[view.seat]
+        if np.ndim(part) == 0:
+            return np.full(view.batch, part)
+        return pick(np.broadcast_to(np.array(part, np.float64), (*view.batch, len(part))), noise)
 
-def _drawn(mixture: Sequence[Any], view: View, noise: Noise) -> Array:
-    return pick(np.broadcast_to(np.array(mixture, np.float64), (*view.batch, len(mixture))), noise)
+    return rule
 
 
 def by_memory(rule: Memory, view: View, noise: Noise) -> Array:
@@ -74,23 +80,9 @@ def extort(factor: int, view: View, noise: Noise) -> Array:
     return by_memory(EXTORTION[factor], view, noise)
 
 
-def _chance(name: str) -> Callable[[str], Fraction]:
-    return ratio_from(name, 0, 1, f"{name} needs chances from 0 to 1, as in 1/3 or 0.9")
-
-
-def _memory(value: str) -> Memory:
-    chances = [*map(_chance("memory_one"), value.split(","))]
-    if len(chances) != 5:
-        raise BadParameter(
-            "memory_one needs five chances to play action 0, at first and after CC, CD, DC, DD, as "
-            f"in memory_one:1,1,0,1,0, got {value!r}"
-        )
-    return Memory(*chances)
-
-
 OF_TWO: dict[str, tuple[Any, str]] = {
-    "all_c": ("11111", "always the first"),
-    "all_d": ("00000", "always the second"),
+    "all_c": (part_of(lambda game: (0, 0)), "always the first"),
+    "all_d": (part_of(lambda game: (1, 1)), "always the second"),
     "alternator": (alternator, "the first, the second, and so on"),
     "tit_for_tat": ("11010", "what the other did last, at first the first"),
     "suspicious_tit_for_tat": ("01010", "the same, at first the second"),
@@ -103,6 +95,7 @@ OF_TWO: dict[str, tuple[Any, str]] = {
     "bully": ("00101", "the opposite of what the other did last"),
 }
 """Rules, or their chances of action 0 at first and after CC, CD, DC, DD; and what they do."""
+BLIND = "all_c", "all_d", "alternator"
 OF_CHANCES = "generous", "memory_one", "zd_extort"
 """More of two actions, which remember a round."""
 SEEING = "best_response", "fictitious_play"
@@ -112,12 +105,9 @@ OF_TABLES = "fictitious_play", "logit"
 # -- any table -------------------------------------------------------------------------------------
 
 
-def rational(view: View, noise: Noise) -> Array:
-    game, seat = view.game, view.seat
-    if (profile := theory.selected(game)) is not None:
-        return _same(view, profile[seat])
-    mixtures = theory.mixed(game)
-    return _drawn(mixtures[seat], view, noise) if mixtures else _same(view, game.table.safe[seat])
+rational = part_of(
+    lambda game: theory.selected(game) or theory.mixed(game) or game.table.safe.tolist()
+)
 
 
 def _others(view: View) -> list[int]:
@@ -134,13 +124,13 @@ def best_response(view: View, noise: Noise) -> Array:
         cell = sum(view.number(f"seen_{seat}") == 0 for seat in others)
     else:
         cell = reduce(lambda cell, k: cell * game.actions[k] + view.number(f"seen_{k}"), others, 0)
-    reply = looked_up(theory.stage(game).rows(view.seat).argmax(axis=0), cell)
+    reply = looked_up(theory.stage(game, view.seat).rows(view.seat).argmax(axis=0), cell)
     return np.where(view.number("round") > 1, reply, rational(view, noise))
 
 
 def fictitious_play(view: View, noise: Noise) -> Array:
     """Reply to how often the others were seen to do what, the first of equals; at first be safe."""
-    others, table = _others(view), theory.stage(view.game)
+    others, table = _others(view), theory.stage(view.game, view.seat)
     weights = np.ones((1, *view.batch))
     for seat in others:
         counts = np.moveaxis(view.row(f"count_{seat}"), -1, 0)[: table.actions[seat]]
@@ -162,10 +152,6 @@ def logit_mixtures(game: MatrixGame, rate: Fraction) -> tuple[Array, ...]:
     return mixtures
 
 
-def logit(rate: Fraction, view: View, noise: Noise) -> Array:
-    return _drawn(logit_mixtures(view.game, rate)[view.seat], view, noise)
-
-
 def turn_taking(view: View, noise: Noise) -> Array:
     """Play the pure equilibria that none improves on for all, one after another by round."""
     profiles = theory.in_turn(view.game) or [view.game.table.safe]
@@ -185,7 +171,8 @@ def meaning(game: Any, value: str) -> int:
 
 def check(game: Any, kind: str, value: Any) -> None:
     """Raise BadParameter where a player has no place under these parameters."""
-    if kind in {*OF_TWO, *OF_CHANCES} and not (game.actions == (2, 2) and game.tells_each):
+    can_see = game.tells_each or kind in BLIND
+    if kind in {*OF_TWO, *OF_CHANCES} and not (game.actions == (2, 2) and can_see):
         raise BadParameter(
             f"{kind} is for two players of two actions who are told all actions, got "
             f"players={game.players}, actions {game.actions} and reveal={game.reveal!r}"
@@ -208,23 +195,21 @@ PLAYERS = Players(
     {
         "rational": rational,
         "best_response": best_response,
-        "level_k": lambda level, view, noise: _drawn(
-            theory.level_k(view.game, level)[view.seat], view, noise
-        ),
-        "cooperative": lambda view, noise: _same(view, theory.best_for_all(view.game)[view.seat]),
+        "level_k": part_of(lambda game, level: level_mixtures(theory.stage(game), level)),
+        "cooperative": part_of(theory.best_for_all),
         "uniform": Kind(
             "draws any action, all equally likely",
             lambda view, noise: noise.integers(0, view.game.actions[view.seat]),
         ),
         "maximin": Kind(
             "plays the action whose worst payoff is best",
-            lambda view, noise: _same(view, view.game.table.safe[view.seat]),
+            part_of(lambda game: game.table.safe),
         ),
         "fictitious_play": Kind("replies to how often the others did what", fictitious_play),
         "turn_taking": Kind("plays the best pure equilibria one after another", turn_taking),
         "logit": Kind(
             "draws from a logit equilibrium",
-            logit,
+            part_of(logit_mixtures),
             value="<rate>",
             read=ratio_from("logit", 0, 10**6, "logit needs a rate of at least 0, as in logit:1/2"),
         ),
@@ -239,14 +224,14 @@ PLAYERS = Players(
             "of two actions: what the other did last, but forgives with a chance",
             forgiving,
             value="<chance>",
-            read=lambda value: _chance("generous")(value) if value else None,
+            read=lambda value: chance_from("generous")(value) if value else None,
             valued="how often it forgives",
         ),
         "memory_one": Kind(
             "of two actions: the first with chances at first and after CC, CD, DC, DD",
             by_memory,
             value="<five chances>",
-            read=_memory,
+            read=Memory.read,
         ),
         "zd_extort": Kind(
             "of two actions: takes a multiple of the other's gain",

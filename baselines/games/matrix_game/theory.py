@@ -7,22 +7,19 @@ by count are solved without slips, and of cells that differ in who does what onl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
-from functools import lru_cache, reduce
+from functools import lru_cache
 from itertools import compress
-from math import comb
 from typing import Any
 
 import numpy as np
 
 from llm_games.baselines.mixed_equilibria import MOST_ACTIONS, Mixture, mixed_equilibria
-from llm_games.baselines.payoff_tables import check_table, pure_equilibria, regrets, undominated
+from llm_games.baselines.payoff_tables import check_table, pure_equilibria, undominated
 from llm_games.baselines.regret import Claim, Measured, Parts, Steps, draws, flat
-from llm_games.games.matrix_game.matrix_payoffs import ExactPayoffs
+from llm_games.exact_payoffs import ExactPayoffs
 from llm_games.games.matrix_game.rules import MatrixGame
 from llm_games.noise import Noise
-from llm_games.rulebook import Array, PerPlayer, PerTable
+from llm_games.rulebook import PerPlayer, PerTable
 
 Cell = tuple[int, ...]
 MOST_EQUILIBRIA = 4096
@@ -34,14 +31,18 @@ def played_in(record: Steps) -> PerPlayer:
 
 
 @lru_cache(64)
-def stage(game: MatrixGame) -> ExactPayoffs:
-    """Return the payoffs of a round by what is chosen, the mean of what slips make of it."""
+def stage(game: MatrixGame, alone: int | None = None) -> ExactPayoffs:
+    """Return the payoffs of a round by what is chosen, the mean of what slips make of it.
+
+    With a seat `alone` only its actions slip: those of the others are as they are played.
+    """
     numbers, unit = game.table.numbers, game.table.unit
     check_table(numbers.size)
     if not game.slips or game.by_count is not None:
         return game.table
     slip, sides = game.noise.as_integer_ratio()
-    for seat, count in enumerate(game.actions):
+    for seat in range(game.players) if alone is None else [alone]:
+        count = game.actions[seat]
         chances = np.full((count, count), slip, object)
         np.fill_diagonal(chances, (sides - slip) * (count - 1))
         numbers = np.moveaxis(np.tensordot(numbers, chances, (seat + 1, 1)), -1, seat + 1)
@@ -49,20 +50,14 @@ def stage(game: MatrixGame) -> ExactPayoffs:
     return ExactPayoffs(numbers, unit)
 
 
-def cells(game: MatrixGame) -> Array:
-    """Return what all can do, ``(players, cells)``; by count the first seats play 0, ever more."""
-    if game.by_count is None:
-        return np.indices(game.actions).reshape(game.players, -1)
-    return np.greater_equal.outer(range(game.players), range(game.players + 1)) * 1
-
-
 @lru_cache(64)
 def equilibria(game: MatrixGame) -> tuple[Cell, ...]:
     """Return the pure equilibria of a round in order; by count one of each number, first seats."""
-    if game.by_count is None:
-        return tuple(pure_equilibria(stage(game).numbers))
-    is_stable = ~regret(game, cells(game)).any(axis=0)
-    return tuple(map(tuple, cells(game).T[is_stable][::-1].tolist()))
+    table = stage(game)
+    if not table.by_count:
+        return tuple(pure_equilibria(table.numbers))
+    is_stable = (table.best(table.profiles) == table.of(table.profiles)).all(axis=0)
+    return tuple(map(tuple, table.profiles.T[is_stable][::-1].tolist()))
 
 
 @lru_cache(64)
@@ -123,14 +118,6 @@ def replies(game: Any) -> list[str]:
     return ["rational", "best_response", *constants, *names]
 
 
-def regret(game: MatrixGame, played: PerPlayer) -> PerPlayer:
-    if game.by_count is None:
-        return regrets(game.table.units, played) / game.table.unit
-    first = played == 0
-    best = game.table.units.max(axis=0)[first.sum(axis=0) - first]
-    return (best - game.table.of(played)) / game.table.unit
-
-
 def distance(game: MatrixGame, played: PerPlayer) -> PerTable:
     """Return the share of seats that must move to come to the nearest pure equilibrium."""
     if not 0 < len(equilibria(game)) <= MOST_EQUILIBRIA:
@@ -144,8 +131,8 @@ def distance(game: MatrixGame, played: PerPlayer) -> PerTable:
 
 def deviation(game: Any, record: Steps) -> Measured:
     """Return regret of a round, in hindsight of all actions and slips, and distance."""
-    played = played_in(record)
-    return regret(game, played), distance(game, played)
+    played, table = played_in(record), game.table
+    return (table.best(played) - table.of(played)) / table.unit, distance(game, played)
 
 
 def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
@@ -155,7 +142,7 @@ def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tup
     moves = flat(played_in(steps))[seat]
     others, chances = draws(moves, game.players - 1)
     profiles = (np.insert(others, 0, action, axis=0) for action in range(game.actions[0]))
-    values = [float(game.payoffs_of(profile)[0] @ chances) for profile in profiles]
+    values = [float(game.table.paid(profile)[0] @ chances) for profile in profiles]
     reply = int(np.argmax(values)) if reply is None else reply
     shares = np.bincount(moves, minlength=len(values)) / len(moves)
     return values[reply] - float(shares @ values), reply
@@ -168,41 +155,17 @@ def welfare(game: Any, steps: Steps) -> Parts:
     if equilibria(game) and not (game.slips and game.by_count is not None):
         values = sums(np.array(equilibria(game)).T)
         ends = [values.min(), values.max()]
-    every, rounds = sums(cells(game)), played.shape[-1]
-    total = game.payoffs_of(played).sum(axis=(0, -1))
+    every, rounds = sums(table.profiles), played.shape[-1]
+    total = game.table.paid(played).sum(axis=(0, -1))
     return total, *(rounds * value for value in (every.min(), every.max(), *ends))
 
 
 @lru_cache(64)
 def best_for_all(game: MatrixGame) -> Cell:
     """Return the first cell whose payoffs add up to most; by count, the first seats play 0."""
-    best = int(stage(game).of(cells(game)).sum(axis=0).argmax())
-    return tuple(cells(game)[:, best].tolist())
-
-
-def expected(game: MatrixGame, seat: int, mixtures: Sequence[Mixture]) -> list[Any]:
-    """Return what each action earns, in units, if the others draw from these mixtures."""
-    if game.by_count is not None:
-        share, n = mixtures[0][0], game.players - 1
-        chances: Any = [comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(n + 1)]
-    else:
-        others = (np.array(mixture, object) for k, mixture in enumerate(mixtures) if k != seat)
-        chances = reduce(np.multiply.outer, others).ravel()
-    return (stage(game).rows(seat) @ chances).tolist()
-
-
-@lru_cache(256)
-def level_k(game: MatrixGame, level: int) -> tuple[Mixture, ...]:
-    """Return what each seat draws from: all actions alike, or the first best reply to that."""
-    drawn_from = tuple((Fraction(1, count),) * count for count in game.actions)
-    for _ in range(level):
-        best = []
-        for seat in range(game.players if game.by_count is None else 1):
-            values = expected(game, seat, drawn_from)
-            reply = values.index(max(values))
-            best.append(tuple(Fraction(k == reply) for k in range(len(values))))
-        drawn_from = tuple(best if game.by_count is None else best * game.players)
-    return drawn_from
+    table = stage(game)
+    best = int(table.of(table.profiles).sum(axis=0).argmax())
+    return tuple(table.profiles[:, best].tolist())
 
 
 def drawn(noise: Noise) -> dict[str, Any]:

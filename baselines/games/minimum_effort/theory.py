@@ -8,13 +8,13 @@ and Economic Behavior 51, 2005).
 
 from fractions import Fraction
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from llm_games.baselines.payoff_tables import check_table
 from llm_games.baselines.regret import Claim, Measured, Parts, Steps, constants, flat
+from llm_games.exact_payoffs import ExactPayoffs
 from llm_games.games.minimum_effort.rules import MinimumEffort
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
@@ -81,13 +81,12 @@ def level_k(game: MinimumEffort, level: int) -> int:
     return low
 
 
-def payoff_table(game: MinimumEffort) -> Array:
-    """Return all payoffs by efforts above the lowest, ``(players, *efforts)``."""
-    span = game.high - game.low + 1
+def payoff_table(game: MinimumEffort) -> ExactPayoffs:
+    """Return all payoffs by efforts above the lowest."""
+    span, (benefit, cost, base, unit) = game.high - game.low + 1, game.parts
     check_table(game.players * span**game.players)
-    profiles = np.array(list(product(range(game.low, game.high + 1), repeat=game.players))).T
-    payoffs = game.paid(profiles.min(axis=0), profiles)
-    return payoffs.reshape(game.players, *(span,) * game.players)
+    efforts = game.low + np.indices((span,) * game.players).astype(object)
+    return ExactPayoffs(benefit * efforts.min(axis=0) - cost * efforts + base, unit)
 
 
 def deviation(game: Any, record: Steps) -> Measured:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.mixed_equilibria import MOST_ACTIONS, Profile, mixed_equilibria
-from llm_games.baselines.pair_theory import payoff_table as table_of
-from llm_games.baselines.pair_theory import regret
+from llm_games.baselines.pair_theory import payoff_table, regret
 from llm_games.baselines.regret import (
     Claim,
     Measured,
@@ -40,15 +39,10 @@ def symmetric_equilibrium(game: MoneyRequest) -> tuple[Fraction, ...]:
     return (*chances, rest)
 
 
-def payoff_table(game: MoneyRequest) -> Array:
-    """Return all payoffs by requests above the lowest, ``(2, requests, requests)``, int64."""
-    return table_of(game).astype(np.int64)
-
-
 @lru_cache(64)
 def equilibria(game: MoneyRequest) -> tuple[Profile, ...]:
     """Return all extreme equilibria, chances of the requests from `low` upward."""
-    return tuple(mixed_equilibria(payoff_table(game)))
+    return tuple(mixed_equilibria(payoff_table(game).numbers))
 
 
 def best_response(game: MoneyRequest, others: Array) -> Array:
@@ -63,7 +57,7 @@ def level_k(game: MoneyRequest, level: int) -> int:
 
 def expected(game: MoneyRequest, chances: Array) -> Array:
     """Return what each request earns against these chances of the other's, from `low` upward."""
-    return np.asarray(payoff_table(game)[0] @ chances)
+    return np.asarray(payoff_table(game).units[0] @ chances)
 
 
 def deviation(game: Any, record: Steps) -> Measured:
@@ -100,7 +94,7 @@ def welfare(game: Any, steps: Steps) -> Parts:
     rounds, low, high = requests.shape[-1], 2 * game.low, 2 * game.high
     best, highest = max(high, high - 1 + game.bonus), np.nan
     if game.high - game.low < MOST_ACTIONS:
-        table, found = payoff_table(game).sum(axis=0).astype(object), equilibria(game)
+        table, found = payoff_table(game).numbers.sum(axis=0), equilibria(game)
         highest = float(max(np.array(row) @ table @ np.array(column) for row, column in found))
     total = game.paid(requests, requests[::-1]).sum(axis=(0, -1))
     return total, *(rounds * value for value in (low, best, high, highest))

@@ -13,7 +13,7 @@ import numpy as np
 from llm_games.arrays import Array, Later, PerPlayer, PerTable, any_true, at, discounted
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, count_of, each_of, factor_of, fixed, param
-from llm_games.questions import MISSING, MONEY, Choice, Integer, Question, alike
+from llm_games.questions import MISSING, POINTS, Choice, Integer, Question, alike
 from llm_games.rulebook import Chance, Goal, Outcome, Played, Rulebook, State
 
 REJECT, ACCEPT, LEAVE, NONE = 0, 1, 2, -1  # answers; none, also of offers
@@ -213,7 +213,7 @@ class Bargaining(Rulebook):
         if (key := self._key(state, seat)) == "answer":
             words = ("accept", "reject", "leave")[: self.last_answer + 1]
             return Choice(key, {word: WORDS.index(word) for word in words})
-        return alike(Integer, key, 0, self.pie, units=(*MONEY, "point", "points"))
+        return alike(Integer, key, 0, self.pie, units=POINTS)
 
     def picture(self, state: BargainingState) -> tuple[str, list[str], list[list[str]]]:
         waiting = int(state.standing > NONE)

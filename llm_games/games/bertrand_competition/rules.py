@@ -17,7 +17,7 @@ from llm_games import promises as announced
 from llm_games.arrays import any_true, looked_up, tall
 from llm_games.asides import Aside, Text
 from llm_games.errors import BadParameter
-from llm_games.facts import LARGEST, Each, Fact, exact_of, param, ratio_of
+from llm_games.facts import LARGEST, Each, Fact, exact_of, in_units, param, ratio_of
 from llm_games.questions import BadReply, Real, within_int64
 from llm_games.rounds import MOST_ROUNDS, Paid, Rounds, Seen
 from llm_games.rulebook import Array, Chance, Goal, PerPlayer, PerTable, State
@@ -104,8 +104,7 @@ class Quantities(NamedTuple):
 
 def whole(*parts: Fraction) -> Quantities:
     """Bring rational coefficients of a demand to their common denominator."""
-    scale = math.lcm(*(part.denominator for part in parts))
-    reach, slope, cross = (int(part * scale) for part in parts)
+    (reach, slope, cross), scale = in_units(parts)
     return Quantities(reach, slope, cross, scale)
 
 

@@ -40,8 +40,13 @@ def code_of(taken: Any) -> Array:
 
 def taken_of(codes: Any, kinds: int) -> Array:
     """Return what is taken, ``(kinds, ...)``; the inverse of `code_of`."""
-    codes = arrayed(codes)
-    return np.stack([codes // BASE**power % BASE for power in reversed(range(kinds))])
+    return looked_up(digits(kinds), arrayed(codes), 1)
+
+
+@lru_cache(maxsize=4)
+def digits(kinds: int) -> Array:
+    """Return what every number takes, int64 ``(kinds, numbers)``."""
+    return np.indices((BASE,) * kinds).reshape(kinds, -1)
 
 
 @lru_cache(maxsize=4)
@@ -80,6 +85,7 @@ class Scenarios:
         fits = (taken[:, None] <= taken[..., None]).all(axis=0)
         self.ladder = np.pad(fits.repeat(2, axis=0), ((1, 0), (0, 1)))
         self.ladder[2::2, -1] = True
+        self.illegal = ~np.pad(self.ladder, ((0, 0), (1, 1))).ravel()  # also actions out of bounds
         # How many actions a row has, one of none as well, and which, one row after the other.
         counts = self.ladder.sum(axis=1).clip(1)
         self.choices = counts, np.argsort(~self.ladder, kind="stable").ravel()

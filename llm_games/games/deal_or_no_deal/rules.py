@@ -177,9 +177,8 @@ class DealOrNoDeal(Rulebook):
 
     def breaks(self, state: DealOrNoDealState, actions: Array) -> Array:
         action = actions if self.at_once else at(actions, self.turn(state))
-        inside = (action >= 0) & (action <= self.accept)
-        place = self._rung(state) * (self.accept + 1) + np.where(inside, action, 0)
-        return self.asked(state) & ~(inside & looked_up(self.ladder.ravel(), place))
+        place = self._rung(state) * (self.accept + 3) + np.clip(action, -1, self.accept + 1) + 1
+        return self.asked(state) & looked_up(self.scenarios.illegal, place)
 
     def fallback(self, state: DealOrNoDealState) -> Array:
         takes = np.where(state.takes > NONE, state.takes, self.everything(state))
@@ -211,8 +210,9 @@ class DealOrNoDeal(Rulebook):
 
     def agreed(self, state: DealOrNoDealState) -> PerTable:
         """Return where an offer was accepted, or claims add up to all, as do then their codes."""
-        fits = state.takes[0] + state.takes[1] == self.everything(state)
-        return fits if self.at_once else state.accepted
+        if not self.at_once:
+            return state.accepted
+        return state.takes[0] + state.takes[1] == self.everything(state)
 
     def _shares(self, state: DealOrNoDealState) -> PerPlayer:
         # An offer's maker has its turn again, though the game is over.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 
 from llm_games.disguise import Surface
 from llm_games.errors import BadParameter
-from llm_games.facts import Fact, exact_of, param
+from llm_games.facts import Fact, exact_of, in_units, param
 from llm_games.games.diners_dilemma.surface import SURFACE
 from llm_games.questions import Choice
 from llm_games.replies import bare
@@ -76,8 +75,8 @@ class DinersDilemma(Rounds):
     def _scaled(self) -> tuple[int, ...]:
         """A common denominator, and the prices and utilities multiplied by it."""
         values = (self.cheap_price, self.costly_price, self.cheap_utility, self.costly_utility)
-        unit = math.lcm(*(Fraction(value).denominator for value in values))
-        return unit, *(int(value * unit) for value in values)
+        numbers, unit = in_units(values)
+        return unit, *numbers
 
     @property
     def dearer_alone(self) -> bool:

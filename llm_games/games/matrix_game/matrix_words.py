@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
 from itertools import product
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llm_games.errors import BadParameter
-from llm_games.facts import ratio_of
 
 if TYPE_CHECKING:
     from llm_games.games.matrix_game.rules import MatrixGame, MatrixState
@@ -65,85 +63,75 @@ def called_of(name: str, value: Any) -> str:
     return str(value)
 
 
-def noise_of(name: str, value: Any) -> Fraction:
-    share = ratio_of(name, value, 0, 1)
-    if share == 1:
-        raise BadParameter(f"{name} must be a ratio of at least 0 and below 1, got {value!r}")
-    return share
+class TableWords(NamedTuple):
+    """The words of a table; without its state, those that are settled before a game."""
 
+    game: MatrixGame
+    state: MatrixState | None = None
 
-def labels(game: MatrixGame, state: MatrixState | None, seat: int) -> Sequence[str]:
-    """Return what a seat's actions are called, by number; without a state if that is settled."""
-    if game.settled_labels:
-        return game.settled_labels[seat]
-    assert state is not None, "labels are drawn"
-    return [MEANINGLESS[word] for word in state.words[: game.actions[seat]].tolist()]
+    def labels(self, seat: int) -> Sequence[str]:
+        """Return what a seat's actions are called, by number."""
+        if self.game.settled_labels:
+            return self.game.settled_labels[seat]
+        assert self.state is not None, "labels are drawn"
+        return [MEANINGLESS[k] for k in self.state.words[: self.game.actions[seat]].tolist()]
 
+    def menu(self, viewer: int, seat: int) -> list[int]:
+        """Return a seat's actions in the order in which a viewer is shown them."""
+        actions = list(range(self.game.actions[seat]))
+        if self.state is not None and self.game.order == "drawn":
+            return [action for action in self.state.order[:, viewer].tolist() if action in actions]
+        return actions[::-1] if self.game.order == "reversed" else actions
 
-def menu(game: MatrixGame, state: MatrixState | None, viewer: int, seat: int) -> list[int]:
-    """Return a seat's actions in the order in which a viewer is shown them."""
-    actions = list(range(game.actions[seat]))
-    if state is not None and game.order == "drawn":
-        return [action for action in state.order[:, viewer].tolist() if action in actions]
-    return actions[::-1] if game.order == "reversed" else actions
+    def scene(self, viewer: int) -> dict[str, Any]:
+        """Return what a seat can do, and what all are then paid."""
+        words, menu, payoffs = self.labels(viewer), self.menu(viewer, viewer), self.game.table.exact
+        scene: dict[str, Any] = {"menu": [words[k] for k in menu]}
+        if self.game.by_count is not None:
+            lines = [{"own": words[k], "paid": payoffs[k].tolist()} for k in menu]
+            return scene | {"first": words[0], "lines": lines}
+        menus = [self.menu(viewer, seat) for seat in range(self.game.players)]
+        cells = product(menu, *menus[:viewer], *menus[viewer + 1 :])
+        by_seat = [(*rest[:viewer], own, *rest[viewer:]) for own, *rest in cells]
+        lines = [self.profile(viewer, cell, [seat[cell] for seat in payoffs]) for cell in by_seat]
+        return scene | {"lines": lines}
 
+    def profile(self, viewer: int, actions: Sequence[int], paid: Any = None) -> dict[str, Any]:
+        """Return who does what, and what each is `paid` for it, if that is to be told."""
+        names = ["the other"] * 2 if self.game.players == 2 else self.game.names()
+        each = [{"name": name, "label": self.labels(k)[actions[k]]} for k, name in enumerate(names)]
+        if paid is not None:
+            each = [told | {"paid": payoff} for told, payoff in zip(each, paid, strict=True)]
+        reader = each.pop(viewer)
+        told = {"own": reader["label"], "others": each}
+        return told if paid is None else told | {"paid": paid[viewer]}
 
-def _viewer_first(game: MatrixGame, viewer: int) -> list[int]:
-    return sorted(range(game.players), key=lambda seat: (seat != viewer, seat))
+    def tell(self, facts: Mapping[str, Array], viewer: int) -> dict[str, Any]:
+        """Return in words what a seat knows by these facts, which are those of all seats."""
+        game, words, played = self.game, self.labels(viewer), int(facts["round"]) - 1
+        last: dict[str, Any] | None = None
+        before = None
+        if played and "action" in facts:
+            last = {
+                "round": played,
+                "own": words[facts["action"][viewer]],
+                "others": [],
+                "payoff": None,
+                "slipped": "slipped" in facts and bool(facts["slipped"][viewer]),
+                "first": words[0] if "first" in facts else None,
+                "count": int(facts["first"]) if "first" in facts else None,
+            }
+            if "payoff" in facts:
+                table = game.table
+                last["payoff"] = table.value(round(facts["payoff"][viewer] * table.unit))
+            if "seen" in facts:
+                last |= self.seen(facts["seen"], viewer)
+        if played > 1 and "before" in facts:
+            before = {"round": played - 1} | self.seen(facts["before"], viewer)
+        scenes = {} if game.settled else {"scenes": {viewer: self.scene(viewer)}}
+        return {"round": min(played + 1, game.rounds), "last": last, "before": before} | scenes
 
-
-def _named(game: MatrixGame, state: MatrixState | None, seat: int, action: int) -> dict[str, Any]:
-    name = "the other" if game.players == 2 else game.names()[seat]
-    return {"name": name, "label": labels(game, state, seat)[action]}
-
-
-def scene(game: MatrixGame, state: MatrixState | None, viewer: int) -> dict[str, Any]:
-    """Return what a seat can do, and what all are then paid."""
-    words, payoffs = labels(game, state, viewer), game.table.exact
-    shown = menu(game, state, viewer, viewer)
-    lines: list[dict[str, Any]] = []
-    if game.by_count is not None:
-        lines = [{"own": words[k], "paid": payoffs[k].tolist()} for k in shown]
-        return {"menu": [words[k] for k in shown], "first": words[0], "lines": lines}
-    seats = _viewer_first(game, viewer)
-    for actions in product(*(menu(game, state, viewer, seat) for seat in seats)):
-        cell = tuple(action for _, action in sorted(zip(seats, actions, strict=True)))
-        me, *others = (
-            _named(game, state, seat, cell[seat]) | {"paid": payoffs[seat][cell]} for seat in seats
-        )
-        lines.append({"own": me["label"], "paid": me["paid"], "others": others})
-    return {"menu": [words[k] for k in shown], "lines": lines}
-
-
-def tell(game: MatrixGame, state: MatrixState, seat: int) -> dict[str, Any]:
-    """Return what a seat of one table knows, for prompts."""
-    played, names = int(state.round), [fact.name for fact in game.known()]
-    story: dict[str, Any] = {"round": min(played + 1, game.rounds), "last": None, "before": None}
-    if not game.settled:
-        story["scene"] = scene(game, state, seat)
-    if played and len(names) > 1:
-        story["last"] = {"round": played} | _last(game, state, seat, names)
-    if played > 1 and "before" in names:
-        story["before"] = {"round": played - 1} | _sight(game, state.sight_2, seat, state)
-    return story
-
-
-def _last(game: MatrixGame, state: MatrixState, seat: int, names: Sequence[str]) -> dict[str, Any]:
-    words, units = labels(game, state, seat), game.table.of(state.actions)[seat]
-    last: dict[str, Any] = {
-        "payoff": game.table.value(units) if "payoff" in names else None,
-        "first": words[0] if "first" in names else None,
-        "others": [],
-        "own": words[int(state.actions[seat])],
-        "slipped": "slipped" in names and bool(state.slipped[seat]),
-    }
-    if "first" in names:
-        last["count"] = int((state.actions == 0).sum())
-    return last | (_sight(game, state.sight_1, seat, state) if "seen" in names else {})
-
-
-def _sight(game: MatrixGame, sights: Array, viewer: int, state: MatrixState) -> dict[str, Any]:
-    """Return what a seat saw in a round."""
-    actions = sights[viewer if game.sees_wrong else 0].tolist()
-    me, *others = (_named(game, state, k, actions[k]) for k in _viewer_first(game, viewer))
-    return {"own": me["label"], "others": others}
+    def seen(self, sight: Array, viewer: int) -> dict[str, Any]:
+        """Return who was seen to do what in a past round."""
+        actions = sight[:, viewer] if self.game.sees_wrong else sight
+        return self.profile(viewer, actions.tolist())

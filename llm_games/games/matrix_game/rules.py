@@ -14,10 +14,10 @@ import numpy as np
 from llm_games.arrays import at, tall
 from llm_games.disguise import Surface
 from llm_games.errors import BadParameter
-from llm_games.facts import Draw, Fact, param
-from llm_games.games.matrix_game import matrix_payoffs, matrix_words
-from llm_games.games.matrix_game.matrix_payoffs import PRESETS, ExactPayoffs
-from llm_games.games.matrix_game.matrix_words import MEANINGLESS, called_of, noise_of
+from llm_games.exact_payoffs import ExactPayoffs
+from llm_games.facts import Draw, Fact, param, share_below_1
+from llm_games.games.matrix_game.matrix_payoffs import PRESETS, payoffs_from
+from llm_games.games.matrix_game.matrix_words import MEANINGLESS, TableWords, called_of, labels_of
 from llm_games.games.matrix_game.surface import SURFACE
 from llm_games.questions import Choice
 from llm_games.rounds import OpenRounds, OpenState, Paid, Seen
@@ -81,7 +81,9 @@ class MatrixGame(OpenRounds):
         reversed="last first",
         drawn="by seat",
     )
-    noise: Fraction = param(Fraction(0), "how often a move, or its sight, slips", read=noise_of)
+    noise: Fraction = param(
+        Fraction(0), "how often a move, or its sight, slips", read=share_below_1
+    )
     noise_kind: str = param(
         "execution", "what slips", execution="moves", observation="sight; all is paid at the end"
     )
@@ -111,7 +113,7 @@ class MatrixGame(OpenRounds):
 
     @cached_property
     def table(self) -> ExactPayoffs:
-        return matrix_payoffs.read(self.players, self.payoffs, self.by_count, self.ordinal)
+        return payoffs_from(self.players, self.payoffs, self.by_count, self.ordinal)
 
     @property
     def largest(self) -> int:
@@ -121,14 +123,9 @@ class MatrixGame(OpenRounds):
     def actions(self) -> tuple[int, ...]:
         return self.table.actions
 
-    def payoffs_of(self, actions: PerPlayer) -> PerPlayer:
-        return self.table.of(actions) / self.table.unit
-
     @property
     def stake(self) -> tuple[float, float]:
-        low, high = (
-            end / self.table.unit for end in (self.table.numbers.min(), self.table.numbers.max())
-        )
+        low, high = self.table.ends
         if self.sees_wrong:  # all rounds are paid at once
             return self.rounds * min(low, 0.0), self.rounds * max(high, 0.0)
         return low, high
@@ -143,16 +140,11 @@ class MatrixGame(OpenRounds):
 
     # -- chance ------------------------------------------------------------------------------------
 
-    @property
-    def sees_wrong(self) -> bool:
-        return self.noise > 0 and self.noise_kind == "observation"
-
-    @property
-    def slips(self) -> bool:
-        return self.noise > 0 and self.noise_kind == "execution"
+    sees_wrong = property(lambda self: self.noise > 0 and self.noise_kind == "observation")
+    slips = property(lambda self: self.noise > 0 and self.noise_kind == "execution")
 
     def draws(self) -> Sequence[Draw]:
-        draws, longest, words = list(super().draws()), max(self.actions), len(MEANINGLESS)
+        draws, longest = list(super().draws()), max(self.actions)
         if self.noise:
             shape = (self.rounds, *(self.players,) * (2 if self.sees_wrong else 1))
             turns = lcm(*(count - 1 for count in self.actions))
@@ -160,8 +152,8 @@ class MatrixGame(OpenRounds):
                 numbers = lambda noise, count=count: noise.integers(0, count, shape)
                 draws.append(Draw(name, numbers, 0, count - 1))
         if self.labels == "drawn":
-            sample = lambda noise: noise.sample(words, longest)
-            draws.append(Draw("words", sample, 0, words - 1, True))
+            sample = lambda noise: noise.sample(len(MEANINGLESS), longest)
+            draws.append(Draw("words", sample, 0, len(MEANINGLESS) - 1, True))
         if self.order == "drawn":
             order = lambda noise: noise.order(longest, (self.players,))
             draws.append(Draw("order", order, 0, longest - 1, True))
@@ -191,9 +183,7 @@ class MatrixGame(OpenRounds):
     def same_limits(self) -> bool:
         return len(set(self.actions)) == 1
 
-    @property
-    def masked(self) -> bool:
-        return not self.same_limits
+    picks = property(lambda self: not self.same_limits)
 
     def highest_legal(self, state: MatrixState) -> PerPlayer:
         return self.each(np.array(self.actions) - 1, state.round.shape)
@@ -225,9 +215,7 @@ class MatrixGame(OpenRounds):
 
     # -- what is told ------------------------------------------------------------------------------
 
-    @property
-    def tells_each(self) -> bool:
-        return self.reveal == "actions" and self.players <= FEW
+    tells_each = property(lambda self: self.reveal == "actions" and self.players <= FEW)
 
     @cached_property
     def _past(self) -> tuple[list[Fact], list[Fact]]:
@@ -238,7 +226,7 @@ class MatrixGame(OpenRounds):
             actions = lambda s: np.stack([s.sight_1[seat, seat] for seat in seats])
         facts = [Fact("action", actions, 0, high, "own action of the last round, from 0")]
         if not self.sees_wrong:
-            payoff = lambda s: self.payoffs_of(s.actions) * (s.round > 0)
+            payoff = lambda s: self.table.paid(s.actions) * (s.round > 0)
             low, top = min(self.stake[0], 0.0), max(self.stake[1], 0.0)
             facts.append(Fact("payoff", payoff, low, top, "own payoff of the last round"))
         if self.slips:
@@ -265,11 +253,11 @@ class MatrixGame(OpenRounds):
         return self.now, *self._past[0]
 
     def recalled(self) -> Sequence[Fact]:
-        return self._past[1]
+        return self._past[1] if self.reveal != "nothing" else ()
 
     @cached_property
     def settled_labels(self) -> tuple[tuple[str, ...], ...] | None:
-        return matrix_words.labels_of("labels", self.labels, self.actions)
+        return labels_of("labels", self.labels, self.actions)
 
     @property
     def settled(self) -> bool:
@@ -278,22 +266,24 @@ class MatrixGame(OpenRounds):
 
     def terms(self) -> dict[str, Any]:
         seats = range(self.players) if self.settled else ()
-        scenes = [matrix_words.scene(self, None, seat) for seat in seats]
+        scenes = [TableWords(self).scene(seat) for seat in seats]
         terms = {"scenes": scenes, "settled": self.settled, "others": self.players - 1}
         return super().terms() | terms
 
     def teller(self, state: MatrixState) -> Callable[[int], dict[str, Any]]:
-        return partial(matrix_words.tell, self, state)
+        facts = {fact.name: fact.of(state) for fact in self.facts}
+        return partial(TableWords(self, state).tell, facts)
 
     def asks(self, state: MatrixState, seat: int) -> Choice:
-        words = matrix_words.labels(self, state, seat)
-        return Choice("action", {words[k]: k for k in matrix_words.menu(self, state, seat, seat)})
+        words = TableWords(self, state)
+        labels = words.labels(seat)
+        return Choice("action", {labels[k]: k for k in words.menu(seat, seat)})
 
     def spectacle(self, state: MatrixState) -> Seen:
         if not state.round:
             blank = np.full(self.players, ""), ""
             return "", {"action": blank, "payoff": blank}
-        actions = enumerate(state.actions.tolist())
-        words = np.array([matrix_words.labels(self, state, i)[action] for i, action in actions])
-        payoffs = self.payoffs_of(state.actions)
-        return self.called or "", {"action": (words, ""), "payoff": (payoffs, "g")}
+        words = TableWords(self, state)
+        labels = [words.labels(i)[action] for i, action in enumerate(state.actions.tolist())]
+        payoffs = self.table.paid(state.actions)
+        return self.called or "", {"action": (np.array(labels), ""), "payoff": (payoffs, "g")}

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import lcm
 from typing import Any, ClassVar
 
 import numpy as np
 
 from llm_games.errors import BadParameter
-from llm_games.facts import LARGEST, Fact, exact_of, param, ratio_of
+from llm_games.facts import LARGEST, Fact, exact_of, in_units, param, ratio_of
 from llm_games.questions import Integer
 from llm_games.rounds import LastOpenActions, OpenRounds, Paid, Seen
 from llm_games.rulebook import Array, Goal, PerPlayer
@@ -67,9 +66,7 @@ class MinimumEffort(OpenRounds):
     @cached_property
     def parts(self) -> tuple[int, int, int, int]:
         """Benefit, cost and base in whole units, and how many of these are 1."""
-        given = self.benefit, self.cost, self.base
-        unit = lcm(*(part.as_integer_ratio()[1] for part in given))
-        benefit, cost, base = (int(part * unit) for part in given)
+        (benefit, cost, base), unit = in_units((self.benefit, self.cost, self.base))
         return benefit, cost, base, unit
 
     @property

@@ -42,10 +42,12 @@ class TravelersDilemma(NumberPair):
     )
 
     @property
+    def payoff_unit(self) -> int:
+        return self.reward.denominator
+
+    @property
     def largest(self) -> int:
-        """Payoffs count in units of ``1 / q``, q the denominator of the reward."""
-        p, q = self.reward.as_integer_ratio()
-        return self.rounds * (q * self.high + p)
+        return self.rounds * (self.payoff_unit * self.high + self.reward.numerator)
 
     def fallback(self, state: LastOpenActions) -> PerPlayer:
         return np.full((self.players, *state.round.shape), self.low, np.int64)

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, PerPlayer, PerTable, at
+from llm_games.arrays import Array, Later, PerPlayer, PerTable, any_true, at
 from llm_games.errors import BadParameter
 from llm_games.facts import Fact, count_of, each_of, param
-from llm_games.questions import MISSING, MONEY, Integer, alike
+from llm_games.questions import MISSING, POINTS, Integer, alike
 from llm_games.rounds import OpenRounds, OpenState, Paid, Seen
 from llm_games.rulebook import Chance, Goal, Outcome, Played
 
@@ -99,35 +99,38 @@ class TrustGame(OpenRounds):
 
     def invests(self, state: TrustGameState, ago: int = 0) -> PerPlayer:
         """Return the seat that invests in this round, or in the last one, bool."""
-        turn = (state.round - ago) % 2 if self.roles == "alternate" else state.round * 0
+        turn = (state.round - ago) & 1 if self.roles == "alternate" else state.round * 0
         return self.seats(state) == turn
 
     def asked(self, state: TrustGameState) -> Array:
         return (self.invests(state) == (state.sent == NONE)) & ~state.over
 
     def highest_legal(self, state: TrustGameState) -> Array:
-        returned = np.maximum(state.sent, 0) * self.multiplier
-        return np.where(self.everybody(state.sent == NONE), self.endowment[0], returned)
+        back = state.sent * self.multiplier
+        high = np.where(state.sent == NONE, self.endowment[0], back)
+        return np.broadcast_to(high, (self.players, *high.shape))
 
     def play(self, state: TrustGameState, actions: PerPlayer, broke: PerPlayer) -> Played:
         invests, returning = self.invests(state), state.sent > NONE
         investor = invests[1].astype(np.int64)
         amount = at(actions, investor ^ returning)
         sent, returned = np.where(returning, state.sent, amount), amount * returning
-        settles = invests & returning
-        next_state = state.replace(
-            round=state.round + returning,
-            over=returning & self.ended(state, state.round + 1),
-            sent=np.where(returning, NONE, sent),
-            last_sent=np.where(returning, sent, state.last_sent),
-            last_returned=np.where(returning, returned, state.last_returned),
-            came_back=np.where(settles, returned, state.came_back),
-            betrayed=state.betrayed | (settles & (returned < sent)),
-        )
-        payoffs = np.where(returning, self.payoffs(next_state), 0)
-        record = {"actions": np.where(self.asked(state), actions, MISSING), "payoffs": payoffs}
-        record |= {"returning": returning, "investor": investor, "sent": sent, "returned": returned}
-        return next_state, Outcome(payoffs * 1.0, self.everybody(next_state.over), record)
+        next_state = state.replace(sent=np.where(returning, NONE, sent))
+        if any_true(returning):
+            settles = invests & returning
+            next_state = next_state.replace(
+                round=state.round + returning,
+                over=returning & self.ended(state, state.round + 1),
+                last_sent=np.where(returning, sent, state.last_sent),
+                last_returned=np.where(returning, returned, state.last_returned),
+                came_back=np.where(settles, returned, state.came_back),
+                betrayed=state.betrayed | (settles & (returned < sent)),
+            )
+        payoffs = self.pay_where(returning, next_state, self.payoffs)
+        record: dict[str, Any] = {"actions": lambda: np.where(self.asked(state), actions, MISSING)}
+        record |= {"payoffs": lambda: payoffs.astype(np.int64), "returning": returning}
+        record |= {"investor": investor, "sent": sent, "returned": returned}
+        return next_state, Outcome(payoffs, self.everybody(next_state.over), Later(record))
 
     def pay(self, state: Any, actions: PerPlayer, broke: PerPlayer) -> Paid:
         raise NotImplementedError("a round of the trust game is two moves, see `play`")
@@ -186,7 +189,7 @@ class TrustGame(OpenRounds):
     def asks(self, state: TrustGameState, seat: int) -> Integer:
         key = "sent" if int(state.sent) == NONE else "returned"
         high = int(self.highest_legal(state)[seat])
-        return alike(Integer, key, 0, high, units=(*MONEY, "point", "points"))
+        return alike(Integer, key, 0, high, units=POINTS)
 
     def spectacle(self, state: TrustGameState) -> Seen:
         sent, done = int(state.sent), int(state.round)
