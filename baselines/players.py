@@ -509,9 +509,10 @@ def make_player(
 def _try(policy: Policy, rules: Rulebook) -> None:
     """Check that a player can play a game in some seat, or raise the first seat's error."""
     first_error: BadParameter | None = None
+    game = rules if policy.speaks else rules.core
     for seat in range(rules.players):
         try:
-            policy.start(rules, seat, 0)
+            policy.start(game, seat, 0)
             return
         except WrongSeat as error:
             first_error = first_error or error

@@ -281,6 +281,13 @@ def test_measures_of_some_plays():
     assert found["equal points"] == 0
     assert found["moves"] == pytest.approx(14 / 3)
     assert np.isnan(described(game, [])["agreement"])
+    assert "inconsistent claims" not in found
+
+
+def test_claims_that_do_not_add_up_are_counted():
+    game = deal(protocol="claims")
+    plays = [stacked([game.step(game.reset(0), np.array(c))[1].record]) for c in ([26, 20], [0, 0])]
+    assert described(game, plays)["inconsistent claims"] == 1 / 2
 
 
 def test_the_dialogue_preset_talks_before_the_claims():

@@ -482,6 +482,15 @@ def test_a_ghost_sits_where_it_was_recorded_if_seats_differ(record):
         Ghost.check(policy.ghost(game), rules("public_goods"), 0)
 
 
+def test_a_ghost_sits_at_a_table_with_talk(record, tmp_path):
+    """It says nothing there, and sees the game inside."""
+    name, talk = f"ghost:{record}#beauty_contest#0", {"talk": {"turns": 1}}
+    assert lg.player(name, rules("beauty_contest", **talk)).name == name
+    game = {"game": "beauty_contest", "params": QUICK["beauty_contest"] | talk}
+    game["seats"] = [name, *["random"] * (rules("beauty_contest").players - 1)]
+    assert lg.run({"title": "t", "episodes": 1, "games": [game]}, tmp_path / "a.db").games
+
+
 def test_too_little_of_a_player(tmp_path):
     game = {"game": "public_goods", "params": {"players": 3, "rounds": 9}, "seats": ["random"]}
     raw = {"title": "a", "episodes": 1, "games": [game]}

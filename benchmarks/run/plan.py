@@ -546,7 +546,8 @@ def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
             try:
                 if seat.key not in policies or not seat.asks:
                     policies[seat.key] = _player(plan, seat, rules, shared)
-                policies[seat.key].start(rules, number, 0)
+                policy = policies[seat.key]
+                policy.start(rules if policy.speaks else rules.core, number, 0)
                 if rules.disguise:
                     _check_units(policies[seat.key])
             except LLMGamesError as error:
