@@ -281,6 +281,12 @@ def test_measures_of_some_plays():
     assert found["equal points"] == 0
     assert found["moves"] == pytest.approx(14 / 3)
     assert np.isnan(described(game, [])["agreement"])
+    assert "inconsistent claims" not in found
+    rows = [("1 0 1", "0 4 0"), ("1 1 1", "0 4 0"), ("1 0 0", "0 4 0")]
+    claimed = [stacked(play([row], protocol="claims")[1]) for row in rows]
+    found = described(deal(protocol="claims"), claimed)
+    assert found["inconsistent claims"] == pytest.approx(2 / 3)
+    assert found["agreement"] == pytest.approx(1 / 3)
 
 
 def test_the_dialogue_preset_talks_before_the_claims():

@@ -45,8 +45,10 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
 
     best = lambda deal: deal[0].scores.sum(axis=0).max()  # noqa: E731
     joint = lambda deal: deal[1].sum()  # noqa: E731
+    clash = lambda steps, seats: np.atleast_1d(~steps["agreed"].any())  # noqa: E731
     return {
         "agreement": PlayMeasure(lambda steps, seats: np.atleast_1d(steps["agreed"].any())),
+        **({"inconsistent claims": PlayMeasure(clash)} if game.at_once else {}),
         "score": PlayMeasure(scores, (0, WORTH)),
         "score of deals": PlayMeasure(dealt, (0, WORTH)),
         "joint score": PlayMeasure(deals(joint), (0, 2 * WORTH)),
