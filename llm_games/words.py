@@ -2,9 +2,9 @@
 
 ``wordings/<version>.j2`` in a game's room has the blocks ``rules`` (told once), ``report`` (what
 happened since this player last decided) and ``request`` (the question, the goal, the form of the
-answer); it may have one for each kind of its asides, and ``talk``, what a speaker is shown, or
-``waiting``, what a speaker is who is not about to move. What several blocks say can be one, too,
-which another says as ``{{ self.name() }}``.
+answer); it may have one for each kind of its asides, ``talk``, what a speaker is shown, or
+``scene``, what one is shown who talks before another's move. What several blocks say can be one,
+too, which another says as ``{{ self.name() }}``.
 ``wordings/common.j2`` beside this file has what all games share, ``talk.j2`` stands around a game's
 words where there is talk, ``graded.j2`` has the words of graded questions.
 """
@@ -190,12 +190,11 @@ class Prompts:
             scene = _render(template, names, "talk")
         else:
             scene = self.situation(view.core, notes)
-        if not scene and "waiting" in template.blocks:
-            scene = _render(template, names, "waiting")
+        about = "" if scene or "scene" not in template.blocks else _render(template, names, "scene")
         extra = {name: names[name] for name in ("me", "goal", "form")} | {"scene": scene}
         extra["round"] = int(view.sight.state.round) + 1
         question_text = _render(self._talk, vars(view.game.talk) | extra, "request")
-        return _join(scene, messages, question_text)
+        return _join(about, scene, messages, question_text)
 
     def heard(self, view: View) -> str:
         """Return the messages that this seat heard, quoted; "" where no talk may precede.

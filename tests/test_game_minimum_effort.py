@@ -12,6 +12,7 @@ from llm_games.baselines.logit_equilibria import logit_equilibrium
 from llm_games.baselines.mixed_equilibria import mixed_equilibria
 from llm_games.baselines.payoff_tables import pure_equilibria
 from llm_games.baselines.play_measures import described
+from llm_games.baselines.reasoning_levels import level_mixtures
 from llm_games.baselines.regret import deviation, exploitability, welfare
 from llm_games.questions import MISSING
 
@@ -91,6 +92,9 @@ def test_levels_reply_best():
         effort = 1 + int(np.argmax(np.round(earned, 9)))
         assert theory.level_k(game, 1) == theory.level_k(game, 999) == effort
         assert theory.best_response(game, np.array(effort)) == effort
+        if players < 5:
+            mixtures = level_mixtures(theory.payoff_table(game), 1)
+            assert [1 + mixture.index(1) for mixture in mixtures] == [effort] * players
     assert theory.level_k(lg.rules("minimum_effort", players=1000), 1) == 1
 
 

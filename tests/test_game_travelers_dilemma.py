@@ -47,6 +47,11 @@ def test_equal_claims_are_equilibria_up_to_a_reward_of_one(reward, count):
             assert (deviation(game, steps).distance == 0) == ((one - 2, other - 2) in found)
 
 
+def test_tables_are_exact():
+    table = payoff_table(lg.rules("travelers_dilemma", high=12, reward="1/3"))
+    assert table.exact[:, 9, 10].tolist() == [Fraction(34, 3), Fraction(32, 3)]
+
+
 @each_row(
     ("preset", "ladder"),
     [

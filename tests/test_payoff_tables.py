@@ -10,7 +10,7 @@ from playing import each_row
 from llm_games.baselines.logit_equilibria import logit_equilibrium
 from llm_games.baselines.mixed_equilibria import minimax, mixed_equilibria
 from llm_games.baselines.payoff_tables import best_replies, pure_equilibria, pure_minimax
-from llm_games.baselines.reasoning_levels import level_measures, levels_of
+from llm_games.baselines.reasoning_levels import level_measures, level_mixtures, levels_of
 from llm_games.errors import BadParameter
 from llm_games.exact_payoffs import ExactPayoffs
 
@@ -47,6 +47,23 @@ def test_pure_equilibria_are_those_of_brute_force(seed):
     assert pure_equilibria(table) == found
     for profile in found:
         assert best_replies(table)[(slice(None), *profile)].all()
+
+
+@each_row("seed", range(20))
+def test_payoffs_by_count_are_those_of_the_whole_table(seed):
+    rows = np.random.default_rng(seed).integers(-3, 4, (2, 4)).astype(object)
+    by_count, profiles = ExactPayoffs(rows, 2, by_count=True), np.indices((2,) * 4).reshape(4, -1)
+    whole = ExactPayoffs(by_count.of(profiles).astype(object).reshape(4, *(2,) * 4), 2)
+    assert whole.alike
+    assert (whole.of(profiles) == by_count.of(profiles)).all()
+    assert (whole.best(profiles) == by_count.best(profiles)).all()
+    assert (whole.ends, whole.safe.tolist()) == (by_count.ends, by_count.safe.tolist())
+    mixtures = ((THIRD, 1 - THIRD),) * 4
+    assert whole.earned(1, mixtures) == by_count.earned(1, mixtures)
+    assert level_mixtures(whole, 3) == level_mixtures(by_count, 3)
+    ordered = {tuple(sorted(profile)) for profile in pure_equilibria(whole.numbers)}
+    gains = by_count.best(by_count.profiles) - by_count.of(by_count.profiles)
+    assert {*map(tuple, by_count.profiles.T[(gains == 0).all(axis=0)].tolist())} == ordered
 
 
 @each_row("seed", range(60))

@@ -45,10 +45,11 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
 
     best = lambda deal: deal[0].scores.sum(axis=0).max()  # noqa: E731
     joint = lambda deal: deal[1].sum()  # noqa: E731
-    clash = lambda steps, seats: np.atleast_1d(~steps["agreed"].any())  # noqa: E731
+    agreed = lambda steps, seats: np.atleast_1d(steps["agreed"].any())  # noqa: E731
+    failed = PlayMeasure(lambda steps, seats: ~agreed(steps, seats))
     return {
-        "agreement": PlayMeasure(lambda steps, seats: np.atleast_1d(steps["agreed"].any())),
-        **({"inconsistent claims": PlayMeasure(clash)} if game.at_once else {}),
+        "agreement": PlayMeasure(agreed),
+        **({"inconsistent claims": failed} if game.at_once else {}),
         "score": PlayMeasure(scores, (0, WORTH)),
         "score of deals": PlayMeasure(dealt, (0, WORTH)),
         "joint score": PlayMeasure(deals(joint), (0, 2 * WORTH)),

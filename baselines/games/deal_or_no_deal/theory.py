@@ -2,8 +2,7 @@
 
 A scenario is three rows: counts, and the values of both seats. Perfect play is backward induction
 where both know all values and the number of moves: of equal own payoffs the better one for the
-other is offered, who accepts where it is indifferent. With private values no equilibrium is
-claimed.
+other is offered, who accepts where it is indifferent.
 """
 
 from fractions import Fraction
@@ -37,14 +36,11 @@ def divisions_of(scenario: Scenario) -> Divisions:
 
 
 class PerfectMove(NamedTuple):
-    """Perfect play of a move: what its maker takes, and what it and the other then get.
-
-    `offers` are these payoffs by division, if nothing was accepted before.
-    """
+    """Perfect play of a move: what its maker takes, and what it and the other then get."""
 
     code: int
     payoffs: tuple[Fraction, Fraction]
-    offers: tuple[tuple[Fraction, Fraction], ...]
+    offers: tuple[tuple[Fraction, Fraction], ...]  # by division, if none was accepted before
 
 
 @lru_cache(maxsize=4096)
@@ -78,10 +74,9 @@ def deals(game: Any, limit: int) -> tuple[dict[str, Array], Array] | None:
 
 @lru_cache(maxsize=8192)
 def fair_code(counts: tuple[int, ...], values: tuple[int, ...]) -> int:
-    """Return the division with the best own value times the mean value for the other.
+    """Return the first division with the best own value times the mean value for the other.
 
-    The mean is over all values of the other that the law allows with the own ones; the first of
-    equals.
+    The mean is over all values of the other that the law allows with the own ones.
     """
     table = law(len(counts))
     rows = table[(table[:, 0] == counts).all(axis=1) & (table[:, 1] == values).all(axis=1), 2]
