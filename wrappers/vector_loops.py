@@ -157,7 +157,7 @@ class TableLoop:
         seeds, keys = inputs(["seeds[t]"], np.uint64), list[Array]()
         try:
             first = changes(state, game.begin(game.chance(Noise(seeds)), (1,)))
-        except Exception:
+        except Exception:  # whatever draws do that stand-ins do not take
             return []
         if self.draws:
             keys.append(Noise(seats_of(seeds, game.players).astype(np.uint64)).key[:, 0])
