@@ -76,6 +76,8 @@ def rulebook(
 ) -> Rulebook:
     """Build the rules of a game from a named set of its parameters and more that come on top.
 
+    They replace those of the preset, but for what it is named after (`kept_by_presets`).
+
     With `talk`, such as ``{"turns": 2}``, players may talk, see `llm_games.talk.Talk`;
     ``talk_turns=2`` is the same. Rules that are built already take nothing but that.
 
@@ -102,6 +104,7 @@ def rulebook(
         if preset not in rules.presets:
             raise unknown(f"preset of {rules.name}", preset, rules.presets)
         preset_parameters, preset_talk = split(rules.presets[preset])
+        _check_kept(rules, preset, preset_parameters, parameters)
         parameters, talk = preset_parameters | parameters, preset_talk | talk
     parameter_names = [field.name for field in dataclasses.fields(rules)]
     for key in parameters:
@@ -109,6 +112,20 @@ def rulebook(
             raise unknown_keyword(f"parameter of {rules.name}", key, parameter_names)
     game = rules(**parameters)
     return talking(game, talk) if talk else game
+
+
+def _check_kept(
+    rules: type[Rulebook], preset: str, kept: Mapping[str, Any], given: Mapping[str, Any]
+) -> None:
+    """Raise BadParameter where parameters contradict what a preset is named after."""
+    for name in rules.kept_by_presets:
+        if name in kept and name in given:
+            game, other = rules(**kept), rules(**{**kept, name: given[name]})
+            if getattr(game, name) != getattr(other, name):
+                raise BadParameter(
+                    f"preset {preset} of {rules.name} has {name}={getattr(game, name)!s}, got "
+                    f"{given[name]!r}: leave one of them out"
+                )
 
 
 def disguised(game: Rulebook, seed: int) -> Rulebook:

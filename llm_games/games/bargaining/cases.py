@@ -41,6 +41,7 @@ DRAWN = {
 TOO_LARGE = {"pie"}
 KEPT = 2000
 BAD_PARAMETERS = [
+    ({"preset": "dictator", "veto": True}, "preset dictator of bargaining has veto=False"),
     ({"players": 3}, "players must be an integer of at least 2 and at most 2, got 3"),
     ({"pie": 0}, "pie must be an integer of at least 1"),
     ({"pie": 10**6 + 1}, "pie must be"),

@@ -52,6 +52,7 @@ class Bargaining(Rulebook):
     narrows: ClassVar[bool] = True
     shared_goal: ClassVar[Goal] = Goal(unit="points", over="the game")
     personal: ClassVar[tuple[str, ...]] = ("discount", "outside", "breakdown")
+    kept_by_presets: ClassVar[tuple[str, ...]] = "veto", "method"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "ultimatum": {},
         "moblab": {"method": "strategy"},

@@ -36,6 +36,7 @@ DRAWN = {
 TOO_LARGE = {"scenario", "moves", "open_values"}
 KEPT = 2000
 BAD_PARAMETERS = [
+    ({"preset": "dialogue", "protocol": "offers"}, "has protocol=claims, got 'offers'"),
     ({"players": 3}, "players must be an integer of at least 2 and at most 2"),
     ({"items": ("book",)}, "items must be 2 to 4 different words"),
     ({"items": ("book", "book")}, "items must be 2 to 4 different words"),

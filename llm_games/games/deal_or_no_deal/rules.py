@@ -56,6 +56,7 @@ class DealOrNoDeal(Rulebook):
     passes_over: ClassVar[bool] = True
     shared_goal: ClassVar[Goal] = Goal(unit="points", over="the game")
     payable = 0.0, float(divisions.WORTH)
+    kept_by_presets: ClassVar[tuple[str, ...]] = ("protocol",)
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "offers": {},
         "dialogue": {"protocol": "claims", "talk": {"turns": 5, "order": "fixed"}},

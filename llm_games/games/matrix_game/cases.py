@@ -48,6 +48,8 @@ PAID = [
 ONES = [{"payoffs": ((1, 0), (0, 1))}]
 KEPT = 2000
 BAD_PARAMETERS = [
+    ({"preset": "stag_hunt", "payoffs": ((3, 0), (5, 1))}, "preset stag_hunt of matrix_game has"),
+    ({"preset": "dal_bo_frechette_3/4_40", "continuation": "1/2"}, "has continuation=3/4, got"),
     ({"payoffs": ((3, 0), (5,))}, "payoffs must have no hole"),
     ({"payoffs": ((3, 0), (5, (1, 1)))}, "payoffs must have no hole"),
     ({"payoffs": ()}, "payoffs must be lists of numbers, none of them empty, got"),

@@ -61,6 +61,7 @@ class MatrixGame(OpenRounds):
     shared_goal: ClassVar[Goal] = Goal(unit="points")
     state_type: ClassVar[type[MatrixState]] = MatrixState
     surface: ClassVar[Surface] = SURFACE
+    kept_by_presets: ClassVar[tuple[str, ...]] = "payoffs", "by_count", "continuation"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
 
     players: int = param(2, "number of players, as the payoffs have it", low=2, high=MANY)

@@ -29,6 +29,7 @@ DRAWN = {
 TOO_LARGE = {"low", "high"}
 KEPT = 2000
 BAD_PARAMETERS = [
+    ({"preset": "goeree_holt_25", "cost": 1}, "has cost=1/4, got 1: leave one of them out"),
     ({"players": 1}, "players must be an integer of at least 2"),
     ({"players": 1001}, "players must be an integer of at least 2 and at most 1000"),
     ({"low": -1}, "low"),

@@ -30,6 +30,7 @@ class MinimumEffort(OpenRounds):
     source: ClassVar[str] = "Van Huyck et al. 1990"
     usual_rounds: ClassVar[int] = 10
     shared_goal: ClassVar[Goal] = Goal(unit="points")
+    kept_by_presets: ClassVar[tuple[str, ...]] = ("cost",)
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "van_huyck": {"players": 14},
         "van_huyck_free": {"players": 14, "cost": 0},

@@ -24,6 +24,7 @@ DRAWN = {
 TOO_LARGE = {"low", "high"}
 KEPT = 2000
 BAD_PARAMETERS = [
+    ({"preset": "goeree_holt_10", "reward": 50}, "has reward=10, got 50: leave one of them out"),
     ({"players": 3}, "players must be an integer of at least 2 and at most 2"),
     ({"low": -1}, "low"),
     ({"low": 9, "high": 9}, "high must be above low, 9"),

@@ -28,6 +28,7 @@ class TravelersDilemma(NumberPair):
     source: ClassVar[str] = "Basu 1994"
     noun: ClassVar[str] = "claim"
     shared_goal: ClassVar[Goal] = Goal(unit="points")
+    kept_by_presets: ClassVar[tuple[str, ...]] = ("reward",)
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "basu": {},
         "goeree_holt_10": {"low": 80, "high": 200, "reward": 10},
