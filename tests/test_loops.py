@@ -161,6 +161,28 @@ def test_resets_between_steps_are_those_of_numpy():
 
 
 @NEEDS_COMPILER
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_a_reset_after_a_step_was_stopped_is_that_of_numpy(mode):
+    env, other = (
+        made("bargaining", "random", loop=loop, autoreset_mode=mode)[0] for loop in (True, False)
+    )
+    start = env._loop.start
+
+    def stop(*arguments):
+        start(*arguments)
+        raise KeyboardInterrupt
+
+    def play():
+        for _ in range(50):
+            env.step(np.zeros(8, np.int64))
+
+    with patch.object(env._loop, "start", stop), pytest.raises(KeyboardInterrupt):
+        play()
+    assert bits(env.reset(seed=9)[0]) == bits(other.reset(seed=9)[0])
+    assert env.tables.seeds.tolist() == other.tables.seeds.tolist()
+
+
+@NEEDS_COMPILER
 def test_a_copy_makes_its_own_loop():
     env, _ = made("public_goods", "rational", loop=True)
     twin = copy.deepcopy(env)

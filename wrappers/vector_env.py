@@ -129,6 +129,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         flags = (np.zeros(n, np.bool_) for _ in range(10))
         self._moved, self._waits, self._fresh, self._looked, self._planned, *other_flags = flags
         self._acted, self._broke, self._finished, self._done, self._spoke = other_flags
+        self._pending = np.zeros(n, np.bool_)  # whose next episode starts as a loop plays on
         self._reward, self._payoff, self._lost = (np.zeros(n) for _ in range(3))
         self._steps = np.zeros(n, np.int64)
         self._action = np.zeros(n, np.int64 if self.game.core.unit == 1 else np.float64)

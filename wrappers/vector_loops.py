@@ -50,7 +50,7 @@ static int64_t ask(int64_t *slots, int64_t t, int64_t n, int64_t *row, int *asks
 int play(int64_t N, int64_t M, int64_t last, void **given) {"""
 PAD = 8  # entries between rows
 OF_EPISODES = ["_moved", "_waits", "_acted", "_broke", "_planned", "_finished", "_done", "_looked"]
-OF_EPISODES += ["_reward", "_payoff", "_lost", "_action", "_moves", "_steps"]
+OF_EPISODES += ["_reward", "_payoff", "_lost", "_action", "_moves", "_steps", "_pending"]
 """Arrays of an environment that are 0 when an episode begins."""
 
 
@@ -92,7 +92,6 @@ class TableLoop:
         self.state, _ = env.game.settle(state, env.game.fallback(state))
         self._fields, self._drawn = dict(vars(self.state)), dict[str, Array]()
         self._state = None
-        self._begins = np.zeros(env.num_envs, np.bool_)  # tables that start when they are played on
         self._play = built(self._traced(env, rules)).play
         self._arrays: list[Any] = [None] * len(self._parts(env, env._moved))
         self._places = np.zeros(len(self._arrays), np.int64)
@@ -134,7 +133,7 @@ class TableLoop:
             HEAD, "int asks = 0, again = 0;",
             *(f"{a.dtype}_t *restrict {name} = *given++;" for name, a in arrays.items()),
             "for (int64_t t = 0; t < N; t++) {",
-            "if (begins[t]) {", *begin, "begins[t] = steps[t] = 0;",
+            "if (_pending[t]) {", *begin, "steps[t] = 0;",
             *(f"for (int64_t k = 0; k < {a.size // a.shape[-1]}; k++) {name}[k * N + t] = 0;"
               for name, a in arrays.items() if name in OF_EPISODES), "}",
             "for (int64_t step = 0; due[t]; step++) {", "{", *look,
@@ -171,7 +170,7 @@ class TableLoop:
     def _parts(self, env: Any, mask: PerTable) -> dict[str, Array]:
         """Return what a step reads and writes."""
         n, parts = env.num_envs, {name: getattr(env, name) for name in OF_EPISODES}
-        parts |= {"due": mask, "begins": self._begins}
+        parts["due"] = mask
         parts |= {name: getattr(env.tables, name) for name in ("seeds", "ahead", "used", "steps")}
         parts |= {"asked": np.empty(n, np.bool_), "rungs": np.empty(n, np.int64)}
         parts["seen"] = np.empty((n, len(env.game.column_index)), np.float32)
@@ -201,7 +200,7 @@ class TableLoop:
     def start(self, env: Any, mask: PerTable) -> None:
         """Let the episodes that follow start at these tables as soon as they are played on."""
         env.tables.draw_ahead()
-        self._begins |= mask
+        env._pending |= mask
 
     def play_on(self, env: Any, mask: PerTable) -> None:
         """Play until learners are asked or done at these tables."""
