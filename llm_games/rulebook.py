@@ -170,9 +170,7 @@ class Rulebook(ABC):
     source: ClassVar[str]
     turns: ClassVar[bool] = False  # seats take turns; if not, all move at the same time
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    kept_by_presets: ClassVar[
-        tuple[str, ...]
-    ] = ()  # parameters that a preset keeps: see `rulebook`
+    kept_by_presets: ClassVar[tuple[str, ...]] = ()  # what they are named after
     fewest_players: ClassVar[int] = 2
     edition: ClassVar[int] = 2  # raised when payoffs or draws change: recordings are known by it
     former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {}

@@ -64,6 +64,13 @@ def test_one_table_that_begins_often_does_not_stop_the_others():
         same(tables, alone)
 
 
+def test_no_table_can_start_again():
+    tables = Tables(rulebook("public_goods"), 2)
+    tables.reset([1, 2])
+    tables.reset(None, np.array([False, False]))
+    assert tables.seeds.tolist() == [1, 2]
+
+
 def test_tables_that_were_never_started_cannot_start_again():
     tables = Tables(rulebook("public_goods"), 2)
     with pytest.raises(NotReady, match="reset all tables first"):
