@@ -392,3 +392,14 @@ def in_units(values: Iterable[int | Fraction]) -> tuple[list[int], int]:
     exact = [*map(Fraction, values)]
     unit = math.lcm(*(value.denominator for value in exact))
     return [int(value * unit) for value in exact], unit
+
+
+def as_given(value: Any) -> Any:
+    """Return a value as whoever gives it writes it: ratios are integers, or texts such as 3/2."""
+    if isinstance(value, Mapping):
+        return {key: as_given(part) for key, part in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(as_given, value))
+    if isinstance(value, Fraction):
+        return int(value) if value.denominator == 1 else str(value)
+    return value

@@ -118,12 +118,14 @@ def _check_kept(
     rules: type[Rulebook], preset: str, kept: Mapping[str, Any], given: Mapping[str, Any]
 ) -> None:
     """Raise BadParameter where parameters contradict what a preset is named after."""
+    from llm_games.facts import as_given
+
     for name in rules.kept_by_presets:
         if name in kept and name in given:
             game, other = rules(**kept), rules(**{**kept, name: given[name]})
-            if getattr(game, name) != getattr(other, name):
+            if (value := getattr(game, name)) != getattr(other, name):
                 raise BadParameter(
-                    f"preset {preset} of {rules.name} has {name}={getattr(game, name)!s}, got "
+                    f"preset {preset} of {rules.name} has {name}={as_given(value)}, got "
                     f"{given[name]!r}: leave one of them out"
                 )
 

@@ -21,9 +21,9 @@ import llm_games
 from llm_games.baselines.people_data import figures_of
 from llm_games.baselines.play_measures import play_measures
 from llm_games.baselines.regret import OPTIONAL, claimed, has
-from llm_games.benchmarks.show.cli.show import about, as_given
+from llm_games.benchmarks.show.cli.show import about
 from llm_games.codecs import ACTIONS
-from llm_games.facts import Fact
+from llm_games.facts import Fact, as_given
 from llm_games.game_rooms import ROOMS, part
 from llm_games.registry import VERSION, game_class, make, rulebook
 from llm_games.rulebook import Rulebook

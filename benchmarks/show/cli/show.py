@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from llm_games.baselines.players import players_for
 from llm_games.baselines.regret import caveats, claimed
 from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.run import plan  # noqa: F401 - brings a kind of player
-from llm_games.facts import allowed
+from llm_games.facts import allowed, as_given
 from llm_games.noise import Noise
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
@@ -41,17 +40,6 @@ def about(game: type[Rulebook], version: str) -> dict[str, Any]:
         "talk": [] if game.wordless else _parameters(dataclasses.fields(Talk)),
         "sample": _sample(rules, version),
     }
-
-
-def as_given(value: Any) -> Any:
-    """Return a value as whoever gives it writes it: ratios are integers, or texts such as 3/2."""
-    if isinstance(value, Mapping):
-        return {key: as_given(part) for key, part in value.items()}
-    if isinstance(value, tuple):
-        return tuple(map(as_given, value))
-    if isinstance(value, Fraction):
-        return int(value) if value.denominator == 1 else str(value)
-    return value
 
 
 def _parameters(fields: Iterable[dataclasses.Field[Any]]) -> list[dict[str, str]]:

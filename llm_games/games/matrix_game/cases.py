@@ -48,7 +48,7 @@ PAID = [
 ONES = [{"payoffs": ((1, 0), (0, 1))}]
 KEPT = 2000
 BAD_PARAMETERS = [
-    ({"preset": "stag_hunt", "payoffs": ((3, 0), (5, 1))}, "preset stag_hunt of matrix_game has"),
+    ({"preset": "fudenberg_rand_dreber_2", "payoffs": ((3, 0), (5, 1))}, r"has payoffs=\(\(2, -2"),
     ({"preset": "dal_bo_frechette_3/4_40", "continuation": "1/2"}, "has continuation=3/4, got"),
     ({"payoffs": ((3, 0), (5,))}, "payoffs must have no hole"),
     ({"payoffs": ((3, 0), (5, (1, 1)))}, "payoffs must have no hole"),
