@@ -11,6 +11,7 @@ from playing import NAMES
 
 from llm_games.baselines.players import PLAYERS, handed, make_player, rule_of
 from llm_games.baselines.rules import Kind
+from llm_games.rulebook import Rulebook
 from llm_games.wrappers import vector_env
 from llm_games.wrappers.policy import Decided, RandomPolicy
 from llm_games.wrappers.vector_env import GameVectorEnv
@@ -158,6 +159,19 @@ def test_resets_between_steps_are_those_of_numpy():
             results = [env.step(actions) for env in envs]
         assert [*map(bits, results[0])] == [*map(bits, results[1])], step
         assert bits(envs[0].tables.seeds) == bits(envs[1].tables.seeds)
+
+
+@NEEDS_COMPILER
+def test_numpy_begins_where_draws_cannot_be_written():
+    chance = Rulebook.chance
+
+    def logged(*arguments):
+        draws = chance(*arguments).items()
+        return {k: (np.exp(np.log(v + 1.0)) - 0.5).astype(v.dtype) for k, v in draws}
+
+    with patch.object(Rulebook, "chance", logged):
+        env, _ = made("sealed_bid_auction", "random", loop=True)
+    assert not env._loop.starts
 
 
 @NEEDS_COMPILER

@@ -154,13 +154,13 @@ class TableLoop:
     def _begun(self, game: Rulebook, state: Any, tables: dict[str, Any]) -> list[str]:
         """Return lines that begin an episode, or none, and then NumPy begins it."""
         seeds, keys = inputs(["seeds[t]"], np.uint64), list[Array]()
-        try:
-            first = changes(state, game.begin(game.chance(Noise(seeds)), (1,)))
-        except Exception:  # whatever draws do that stand-ins do not take
-            return []
         if self.draws:
             keys.append(Noise(seats_of(seeds, game.players).astype(np.uint64)).key[:, 0])
-        lines, rows = written([*first.values(), *keys], C, tables)
+        try:
+            first = changes(state, game.begin(game.chance(Noise(seeds)), (1,)))
+            lines, rows = written([*first.values(), *keys], C, tables)
+        except Exception:  # whatever draws do that stand-ins do not take
+            return []
         targets = [f"s_{name}[{{}} * M + t]" for name in first]
         targets.append("decided[{0} * N + t] = 0; keys[{0} * N + t]")
         texts = zip(targets, rows, strict=False)
