@@ -194,6 +194,7 @@ class Bargaining(Rulebook):
         last["payoff"] = float(self.payoffs(state)[seat]) if state.over else None
         knowledge: dict[str, Any] = dict.fromkeys(("period", "factor", "other_factor"))
         knowledge |= {"phase": self._key(state, seat), "last": last if periods_past else None}
+        knowledge["proposes"] = bool(self.proposes(state)[seat])
         if self.periods > 1:
             last["period"], knowledge["period"] = periods_past, min(periods_past + 1, self.periods)
         if self.discount != (1, 1):
