@@ -81,7 +81,7 @@ BAD_PARAMETERS = [
             "noise": "1/8",
             "noise_kind": "observation",
         },
-        "players must be at most 6 where sight slips: 7",
+        "players must be at most 6 where sight slips, got 7",
     ),
     ({"continuation": "3/4", "rounds": 72}, "rounds must be at least 73"),
     ({"labels": ("up", "UP")}, "labels must be letters, drawn"),
