@@ -90,9 +90,7 @@ class DealOrNoDeal(Rulebook):
         firsts = [row[0] for row in rows if isinstance(row, tuple) and row]
         if len(rows) == 3 and all(isinstance(first, int) for first in firsts):
             rows = (rows,)
-        lawful = {
-            repr(tuple(map(tuple, lists))) for lists in divisions.law(len(self.items)).tolist()
-        }
+        lawful = {repr(tuple(map(tuple, row))) for row in divisions.law(len(self.items)).tolist()}
         for row in rows or (self.scenario,):
             if repr(row) not in lawful:
                 raise BadParameter(
@@ -164,7 +162,7 @@ class DealOrNoDeal(Rulebook):
     def asked(self, state: DealOrNoDealState) -> Array:
         return self.moves_now(state) & ~state.over
 
-    laddered = cached_property(lambda self: True)
+    laddered = True
     ladder = cached_property(lambda self: self.scenarios.ladder)
 
     def everything(self, state: DealOrNoDealState) -> PerTable:

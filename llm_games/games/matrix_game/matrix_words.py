@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from llm_games.rulebook import Array
 
 LONGEST_LABEL, LONGEST_NAME = 30, 60
-LABEL = re.compile(r'(?!\s)[^"\\]{1,30}(?<!\s)').fullmatch
+LABEL = re.compile(rf'(?!\s)[^"\\]{{1,{LONGEST_LABEL}}}(?<!\s)').fullmatch
 MEANINGLESS = (
     *("bavo", "cuddim", "dreel", "fannick", "gopsa", "haldry", "jixel", "kerbo"),
     *("lunth", "mossig", "nerrow", "ovlin", "paskel", "quindo", "risbet", "sabbor"),
