@@ -86,6 +86,10 @@ BAD_PARAMETERS = [
     ({"continuation": "3/4", "rounds": 72}, "rounds must be at least 73"),
     ({"labels": ("up", "UP")}, "labels must be letters, drawn"),
     ({"labels": ("up", "down", "left")}, "labels must be letters, drawn"),
+    (
+        {"by_count": ((1, 2), (3, 4)), "labels": (("a", "b"), ("c", "d"))},
+        "labels must be the same for all with by_count",
+    ),
     ({"called": "x" * 61}, "called must be a name of 1 to 60 letters"),
     ({"history": 3}, "history"),
     ({"order": "random"}, "order"),

@@ -113,7 +113,9 @@ class MatrixGame(OpenRounds):
         if self.sees_wrong and self.players > MOST_NAMED:
             limit = f"players must be at most {MOST_NAMED} where sight slips"
             raise BadParameter(f"{limit}, got {self.players}: choose fewer, or let moves slip")
-        self.settled_labels  # noqa: B018  # checks payoffs and labels
+        lists = set(self.settled_labels or ())
+        if self.by_count is not None and len(lists) > 1:
+            raise BadParameter(f"labels must be the same for all with by_count, got {self.labels}")
 
     # -- what is paid ------------------------------------------------------------------------------
 
