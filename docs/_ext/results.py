@@ -60,8 +60,8 @@ ABOUT = {  # of files that no study of their name writes
     "libraries": "`python -m tests.libraries.run` tries each library on each game: whether a short "
     "training ends, not whether anything good is learned.",
     "learner_speed": "`python -m llm_games.benchmarks.studies.speed.learner_speed`: a learner's "
-    "steps per CPU second by the number of copies, random actions, one core; the own "
-    "share is the view's time over that of rules and other players, at 512 copies.",
+    "steps per CPU second by the number of copies, random actions, one core; then how many times "
+    "the speed of single copies in turns, and of two-player public goods, that is.",
     "table_speed": "`python benchmarks/studies/speed/gate.py --peers`: CPU time of episodes of "
     "20 rounds of decisions, drawn moves, in pairs, medians of seven, on a busy machine. "
     "TextArena's rounds of talk, in which nothing would be said, are cut out. What players are "
