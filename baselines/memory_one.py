@@ -85,16 +85,16 @@ def pair_payoffs(
         for i in range(4)
     ]
     share = solved(rows)
-    one, two = _by_outcome(paid)
-    return _dot(share, one), _dot(share, two)
+    first, second = _by_outcome(paid)
+    return _dot(share, first), _dot(share, second)
 
 
 def _outcomes(own: Fraction, other: Fraction) -> list[Fraction]:
     return [a * b for a in (own, 1 - own) for b in (other, 1 - other)]
 
 
-def _dot(one: Sequence[Fraction], other: Sequence[Fraction]) -> Fraction:
-    return sum((a * b for a, b in zip(one, other, strict=True)), Fraction(0))
+def _dot(shares: Sequence[Fraction], payoffs: Sequence[Fraction]) -> Fraction:
+    return sum((a * b for a, b in zip(shares, payoffs, strict=True)), Fraction(0))
 
 
 def solved(rows: list[list[Fraction]]) -> list[Fraction]:
@@ -126,14 +126,14 @@ def subgame_perfect(paid: Array, continuation: Fraction) -> list[Memory]:
 
     The game must be the same for both; the first round is that of CC, which decides nothing.
     """
-    own, _ = _by_outcome(paid)
-    found = []
+    payoffs, _ = _by_outcome(paid)
+    rules = []
     for moves in product((1, 0), repeat=4):
         rule = Memory.of((1, *moves))
-        values = _values(own, rule, continuation)
-        if all(_holds(own, rule, k, values, continuation) for k in range(4)):
-            found.append(rule)
-    return found
+        values = _values(payoffs, rule, continuation)
+        if all(_holds(payoffs, rule, k, values, continuation) for k in range(4)):
+            rules.append(rule)
+    return rules
 
 
 def _next(rule: Memory, state: int) -> tuple[bool, bool]:
@@ -144,19 +144,19 @@ def _state(own: bool, other: bool) -> int:
     return 2 * (not own) + (not other)
 
 
-def _values(own: Sequence[Fraction], rule: Memory, continuation: Fraction) -> list[Fraction]:
+def _values(payoffs: Sequence[Fraction], rule: Memory, continuation: Fraction) -> list[Fraction]:
     """Return the mean payoff from each state on if both follow a deterministic rule."""
     after = [_state(*_next(rule, state)) for state in range(4)]
     rows = [
         [Fraction(i == j) - continuation * (j == after[i]) for j in range(4)]
-        + [(1 - continuation) * own[after[i]]]
+        + [(1 - continuation) * payoffs[after[i]]]
         for i in range(4)
     ]
     return solved(rows)
 
 
 def _holds(
-    own: Sequence[Fraction],
+    payoffs: Sequence[Fraction],
     rule: Memory,
     state: int,
     values: Sequence[Fraction],
@@ -164,5 +164,6 @@ def _holds(
 ) -> bool:
     """Tell whether playing otherwise once, in one state, does not pay."""
     mine, other = _next(rule, state)
-    left = _state(not mine, other)
-    return values[state] >= (1 - continuation) * own[left] + continuation * values[left]
+    state_after = _state(not mine, other)
+    deviation = (1 - continuation) * payoffs[state_after] + continuation * values[state_after]
+    return values[state] >= deviation

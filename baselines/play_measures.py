@@ -57,12 +57,12 @@ def described(
     """Return all measures of some plays, each `regret.stacked` of one table; NaN if undefined."""
     taken = range(game.players) if seats is None else seats
     return {
-        name: measure.value([observed(measure, steps, taken) for steps in plays])
+        name: measure.value([observe(measure, steps, taken) for steps in plays])
         for name, measure in play_measures(game).items()
     }
 
 
-def observed(measure: PlayMeasure, steps: Steps, seats: Sequence[int]) -> Array:
+def observe(measure: PlayMeasure, steps: Steps, seats: Sequence[int]) -> Array:
     """Return what a measure sees at one table, a number (or row) of each observation."""
     numbers = np.asarray(measure.observed(steps, list(seats)), np.float64)
     return numbers if measure.of else numbers.ravel()

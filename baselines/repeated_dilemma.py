@@ -77,18 +77,17 @@ class Dilemma(NamedTuple):
 def held_from(paid: Array, outcome: Sequence[int], stage: Sequence[int]) -> Fraction | None:
     """Return the continuation from which an outcome is held by reverting to a pure equilibrium.
 
-    `paid` are exact payoffs, ``(players, *actions)``.
-
-    None where no continuation below 1 does: somebody gains by leaving and loses nothing afterwards.
+    `paid` are exact payoffs, ``(players, *actions)``. None where no continuation below 1 does:
+    somebody gains by leaving and is paid no less afterwards.
     """
-    cell, other = tuple(outcome), tuple(stage)
-    here: Any = (slice(None), *other)
-    if not best_replies(paid)[here].all():
-        raise BadParameter(f"stage must be a pure equilibrium of a round, got {other}")
+    cell, stable = tuple(outcome), tuple(stage)
+    of_all: Any = (slice(None), *stable)
+    if not best_replies(paid)[of_all].all():
+        raise BadParameter(f"stage must be a pure equilibrium of a round, got {stable}")
     needed = Fraction(0)
     for seat, payoffs in enumerate(paid):
         best = payoffs.max(axis=seat)[cell[:seat] + cell[seat + 1 :]]
-        gain, loss = best - payoffs[cell], best - payoffs[other]
+        gain, loss = best - payoffs[cell], best - payoffs[stable]
         if gain and gain >= loss:
             return None
         needed = max(needed, Fraction(gain, loss) if gain else Fraction(0))

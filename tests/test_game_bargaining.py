@@ -230,6 +230,20 @@ def test_both_shares_of_an_offer_are_said():
             )
 
 
+def test_who_talks_before_the_others_offer_knows_whose_it_is():
+    game = bargain(talk={"turns": 1, "mode": "together"}, first="drawn", periods=2)
+    for version in ("v1", "v2", "v3", "v4", "v5"):
+        prompts, texts = Prompts("bargaining", version), set()
+        for opener in (0, 1):
+            table = Table(game)
+            table.reset(0, {"opener": opener})
+            first, second, *_ = prompts.request(View.of(game, table.state, 0)).splitlines()
+            texts.add(second)
+            assert "1 of " in first
+            assert "other" in second
+        assert len(texts) == 2
+
+
 def test_people_and_who_is_best_against_them():
     rates = theory.acceptance(100)
     assert [round(1000 * rates[x]) for x in theory.PEOPLE] == list(theory.PEOPLE.values())

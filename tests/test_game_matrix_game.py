@@ -1,5 +1,6 @@
 """Matrix games: worked cases, tables, slips and sight, equilibria, strategies, and their theory."""
 
+import re
 import warnings
 from fractions import Fraction
 from itertools import product
@@ -634,6 +635,14 @@ def test_words_are_neutral_and_tell_no_cap():
         assert "156" not in text
         for word in ("cooperat", "defect", "trust", "rational", "prisoner", "level", "dilemma"):
             assert word not in text.lower()
+
+
+@each_row("version", ["v1", "v2", "v3", "v4", "v5"])
+def test_slips_are_shown_only_where_actions_are(version):
+    shown = re.compile("is seen|Everybody sees|is shown|visible|public")
+    for reveal in ("actions", "payoff", "nothing"):
+        text = Prompts("matrix_game", version).rules(rules(noise="1/8", reveal=reveal), 0)
+        assert bool(shown.search(text)) == (reveal == "actions")
 
 
 def test_labels_and_orders_are_drawn_by_seat_and_game():

@@ -13,7 +13,7 @@ import numpy as np
 
 from llm_games.arrays import Array
 from llm_games.baselines.people_data import people
-from llm_games.baselines.play_measures import PlayMeasure, observed, play_measures
+from llm_games.baselines.play_measures import PlayMeasure, observe, play_measures
 from llm_games.benchmarks.judge import intervals
 from llm_games.benchmarks.judge.means import MeanCell, averaged, brief
 from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, ResultTable
@@ -126,7 +126,7 @@ def _observations(game: RecordedGame, declared: Any) -> dict[tuple[str, str], li
         for player in game.players:
             seats = episode.of(player)
             for name, measure in declared.items():
-                observations[name, player].append(observed(measure, steps, seats))
+                observations[name, player].append(observe(measure, steps, seats))
     return observations
 
 

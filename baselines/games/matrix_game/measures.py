@@ -29,7 +29,7 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
         alike = lambda steps, seats: played_in(steps)[0] == played_in(steps)[1]  # noqa: E731
         named["coordination"] = PlayMeasure(alike)
         if game.length() != 1:
-            named["alternation"] = PlayMeasure(lambda steps, seats: _turned(game, steps))
+            named["alternation"] = PlayMeasure(lambda steps, seats: _alternates(game, steps))
     payoff = lambda steps, seats: game.table.paid(played_in(steps))[seats]  # noqa: E731
     named["mean payoff"] = PlayMeasure(payoff, game.stake)
     stable = lambda steps, seats: distance(game, played_in(steps)) == 0  # noqa: E731
@@ -96,7 +96,7 @@ def _answers(situation: int, steps: Steps, seats: Sequence[int]) -> Array:
     return np.concatenate(answers) if answers else np.zeros(0)
 
 
-def _turned(game: Any, steps: Steps) -> Array:
+def _alternates(game: Any, steps: Steps) -> Array:
     """Return in which rounds both went over from one pure equilibrium to another."""
     played = played_in(steps)
     stable = distance(game, played) == 0

@@ -153,7 +153,7 @@ def logit_mixtures(game: MatrixGame, rate: Fraction) -> tuple[Array, ...]:
 
 
 def turn_taking(view: View, noise: Noise) -> Array:
-    """Play the pure equilibria that none improves on for all, one after another by round."""
+    """Play the Pareto-undominated of the pure equilibria, one after another by round."""
     profiles = theory.in_turn(view.game) or [view.game.table.safe]
     actions = np.array([profile[view.seat] for profile in profiles])
     return looked_up(actions, (view.number("round") - 1) % len(actions))

@@ -26,9 +26,7 @@ def best_response(game: MinimumEffort, lowest: Array) -> Array:
 
 def regret(game: MinimumEffort, efforts: PerPlayer) -> PerPlayer:
     order = np.sort(efforts, axis=0)
-    others = np.where(
-        efforts == order[0], np.where(order[1] == order[0], order[0], order[1]), order[0]
-    )
+    others = np.where(efforts == order[0], order[1], order[0])
     reply = best_response(game, others)
     return game.paid(reply, reply) - game.paid(order[0], efforts)
 

@@ -28,14 +28,11 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
     laws = {f"{FAR} the equilibrium": np.array(symmetric_equilibrium(game), np.float64)}
     if levels.keys() & shares.keys():
         laws[f"{FAR} people"] = np.array([shares.get(name, 0.0) for name in levels])
-    return {
-        "mean request": mean_of((game.low, game.high)),
-        "bonus rate": PlayMeasure(won),
-        **levels,
-        **{name: PlayMeasure(flat_moves, SHARE, partial(variation, game.high, law))
-           for name, law in laws.items()},
-        **mean_payoff(game, partial(paid_in, game)),
-    }  # fmt: skip
+    named = {"mean request": mean_of((game.low, game.high)), "bonus rate": PlayMeasure(won)}
+    named |= levels
+    for name, law in laws.items():
+        named[name] = PlayMeasure(flat_moves, SHARE, partial(variation, game.high, law))
+    return named | mean_payoff(game, partial(paid_in, game))
 
 
 def won(steps: Steps, seats: Sequence[int]) -> Array:

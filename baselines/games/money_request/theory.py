@@ -94,7 +94,7 @@ def welfare(game: Any, steps: Steps) -> Parts:
     rounds, low, high = requests.shape[-1], 2 * game.low, 2 * game.high
     best, highest = max(high, high - 1 + game.bonus), np.nan
     if game.high - game.low < MOST_ACTIONS:
-        table, found = payoff_table(game).numbers.sum(axis=0), equilibria(game)
-        highest = float(max(np.array(row) @ table @ np.array(column) for row, column in found))
+        sums, profiles = payoff_table(game).numbers.sum(axis=0), equilibria(game)
+        highest = float(max(np.array(row) @ sums @ np.array(column) for row, column in profiles))
     total = game.paid(requests, requests[::-1]).sum(axis=(0, -1))
     return total, *(rounds * value for value in (low, best, high, highest))

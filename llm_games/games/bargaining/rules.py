@@ -90,9 +90,11 @@ class Bargaining(Rulebook):
         if (amount := max(*self.breakdown, *(self.outside or ()))) > self.pie:
             raise BadParameter(f"outside, breakdown must be at most {self.pie}, got {amount}")
         if self.at_once + (not self.veto) + (self.periods > 1 or self.outside is not None) > 1:
-            values = f"got {self.method!r}, {self.veto}, {self.periods}, {self.outside}"
-            rivals = "method='strategy', veto=False, and periods above 1 or outside"
-            raise BadParameter(f"{rivals} exclude one another, {values}; leave others out")
+            raise BadParameter(
+                "method='strategy', veto=False, and periods above 1 or outside exclude one another,"
+                f" got method={self.method!r}, veto={self.veto}, periods={self.periods}, "
+                f"outside={self.outside}; leave all but one out"
+            )
 
     @property
     def largest(self) -> int:
@@ -194,6 +196,7 @@ class Bargaining(Rulebook):
         last["payoff"] = float(self.payoffs(state)[seat]) if state.over else None
         knowledge: dict[str, Any] = dict.fromkeys(("period", "factor", "other_factor"))
         knowledge |= {"phase": self._key(state, seat), "last": last if periods_past else None}
+        knowledge["proposes"] = bool(self.proposes(state)[seat])
         if self.periods > 1:
             last["period"], knowledge["period"] = periods_past, min(periods_past + 1, self.periods)
         if self.discount != (1, 1):

@@ -90,7 +90,7 @@ class DealOrNoDeal(Rulebook):
         firsts = [row[0] for row in rows if isinstance(row, tuple) and row]
         if len(rows) == 3 and all(isinstance(first, int) for first in firsts):
             rows = (rows,)
-        lawful = {repr(tuple(map(tuple, one))) for one in divisions.law(len(self.items)).tolist()}
+        lawful = {repr(tuple(map(tuple, row))) for row in divisions.law(len(self.items)).tolist()}
         for row in rows or (self.scenario,):
             if repr(row) not in lawful:
                 raise BadParameter(
@@ -162,7 +162,7 @@ class DealOrNoDeal(Rulebook):
     def asked(self, state: DealOrNoDealState) -> Array:
         return self.moves_now(state) & ~state.over
 
-    laddered = cached_property(lambda self: True)
+    laddered = True
     ladder = cached_property(lambda self: self.scenarios.ladder)
 
     def everything(self, state: DealOrNoDealState) -> PerTable:
@@ -178,8 +178,8 @@ class DealOrNoDeal(Rulebook):
 
     def breaks(self, state: DealOrNoDealState, actions: Array) -> Array:
         action = actions if self.at_once else at(actions, self.turn(state))
-        place = self._rung(state) * (self.accept + 3) + np.clip(action, -1, self.accept + 1) + 1
-        return self.asked(state) & looked_up(self.scenarios.illegal, place)
+        index = self._rung(state) * (self.accept + 3) + np.clip(action, -1, self.accept + 1) + 1
+        return self.asked(state) & looked_up(self.scenarios.illegal, index)
 
     def fallback(self, state: DealOrNoDealState) -> Array:
         takes = np.where(state.takes > NONE, state.takes, self.everything(state))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from llm_games.rulebook import Array
 
 LONGEST_LABEL, LONGEST_NAME = 30, 60
-LABEL = re.compile(r'(?!\s)[^"\\]{1,30}(?<!\s)').fullmatch
+LABEL = re.compile(rf'(?!\s)[^"\\]{{1,{LONGEST_LABEL}}}(?<!\s)').fullmatch
 MEANINGLESS = (
     *("bavo", "cuddim", "dreel", "fannick", "gopsa", "haldry", "jixel", "kerbo"),
     *("lunth", "mossig", "nerrow", "ovlin", "paskel", "quindo", "risbet", "sabbor"),
@@ -39,16 +39,17 @@ def labels_of(
     lists = value if isinstance(value, tuple) else ()
     if all(isinstance(label, str) for label in lists):
         lists = (lists,) * len(actions)
-    if [_differ(words) and len(words) for words in lists] != [*actions]:
+    counts = [len(words) if _are_labels(words) else 0 for words in lists]
+    if counts != [*actions]:
         raise BadParameter(
             f"{name} must be letters, drawn, one list of words for the actions, or one for each "
             f"player ({', '.join(map(str, actions))}): different ones of at most {LONGEST_LABEL} "
-            f"letters, got {value!r}"
+            f"letters without quotation marks or backslashes, got {value!r}"
         )
     return lists
 
 
-def _differ(words: Any) -> bool:
+def _are_labels(words: Any) -> bool:
     return (
         isinstance(words, tuple)
         and all(isinstance(word, str) and word.isprintable() and LABEL(word) for word in words)
@@ -101,10 +102,10 @@ class TableWords(NamedTuple):
         names = ["the other"] * 2 if self.game.players == 2 else self.game.names()
         each = [{"name": name, "label": self.labels(k)[actions[k]]} for k, name in enumerate(names)]
         if paid is not None:
-            each = [told | {"paid": payoff} for told, payoff in zip(each, paid, strict=True)]
+            each = [row | {"paid": payoff} for row, payoff in zip(each, paid, strict=True)]
         reader = each.pop(viewer)
-        told = {"own": reader["label"], "others": each}
-        return told if paid is None else told | {"paid": paid[viewer]}
+        line = {"own": reader["label"], "others": each}
+        return line if paid is None else line | {"paid": paid[viewer]}
 
     def tell(self, facts: Mapping[str, Array], viewer: int) -> dict[str, Any]:
         """Return in words what a seat knows by these facts, which are those of all seats."""

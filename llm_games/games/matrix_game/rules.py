@@ -23,7 +23,7 @@ from llm_games.questions import Choice
 from llm_games.rounds import OpenRounds, OpenState, Paid, Seen
 from llm_games.rulebook import Array, Chance, Goal, PerPlayer
 
-FEW, MANY = 6, 1000  # players that are told one by one, and those of games by count
+MOST_NAMED, MOST_PLAYERS = 6, 1000  # players told of one by one; players of games by count
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class MatrixGame(OpenRounds):
     kept_by_presets: ClassVar[tuple[str, ...]] = "payoffs", "by_count", "continuation"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
 
-    players: int = param(2, "number of players, as the payoffs have it", low=2, high=MANY)
+    players: int = param(2, "number of players, as the payoffs have it", low=2, high=MOST_PLAYERS)
     payoffs: Any = param(
         None,
         "table nested by each seat's action, with one payoff a seat; or of the first of two alike",
@@ -100,15 +100,22 @@ class MatrixGame(OpenRounds):
         named = [name for name in tables if getattr(self, name) is not None]
         if len(named) > 1:
             raise BadParameter(f"give one of {', '.join(tables)} alone, got {' and '.join(named)}")
-        if self.players > FEW and self.by_count is None:
+        if self.players > MOST_NAMED and self.by_count is None:
             raise BadParameter(
-                f"players must be at most {FEW}, or {MANY} with by_count, got {self.players}"
+                f"players must be at most {MOST_NAMED}, or {MOST_PLAYERS} with by_count, got "
+                f"{self.players}"
             )
         if self.sees_wrong and self.reveal == "payoff":
-            raise BadParameter("reveal must not be payoff where sight slips: it tells actions")
-        if self.sees_wrong and self.players > FEW:
-            raise BadParameter(f"players must be at most {FEW} where sight slips: {self.players}")
-        self.settled_labels  # noqa: B018  # checks payoffs and labels
+            raise BadParameter(
+                "reveal must not be payoff where sight slips, as it tells actions: choose actions "
+                "or nothing"
+            )
+        if self.sees_wrong and self.players > MOST_NAMED:
+            limit = f"players must be at most {MOST_NAMED} where sight slips"
+            raise BadParameter(f"{limit}, got {self.players}: choose fewer, or let moves slip")
+        lists = set(self.settled_labels or ())
+        if self.by_count is not None and len(lists) > 1:
+            raise BadParameter(f"labels must be the same for all with by_count, got {self.labels}")
 
     # -- what is paid ------------------------------------------------------------------------------
 
@@ -168,7 +175,7 @@ class MatrixGame(OpenRounds):
         start |= {"counts": zeros((*seats, max(self.actions), *batch)), **chance}
         return self.first(MatrixState, batch, slipped=bool, **start)
 
-    def _turned(self, state: MatrixState, actions: Array, counts: Array) -> tuple[Array, Array]:
+    def _with_slips(self, state: MatrixState, actions: Array, counts: Array) -> tuple[Array, Array]:
         """Return actions with the round's slips, and where there was one."""
         index = np.minimum(state.round, self.rounds - 1)
         slip = at(state.slip, index) < self.noise.numerator
@@ -196,14 +203,14 @@ class MatrixGame(OpenRounds):
         counts = tall(np.array(self.actions), state.round.shape)
         played, slipped = meant, state.slipped
         if self.slips:
-            played, slipped = self._turned(state, meant, counts)
+            played, slipped = self._with_slips(state, meant, counts)
         units = self.table.of(played)
         record = {"played": played, "payoffs": units / self.table.unit}
         changes = {"actions": played, "slipped": slipped}
         if self.tells_each:
             sight = played[None]
             if self.sees_wrong:
-                wrong, _ = self._turned(state, sight, counts[None])
+                wrong, _ = self._with_slips(state, sight, counts[None])
                 itself = np.eye(self.players, dtype=bool).reshape(-1, *counts.shape)
                 sight = np.where(itself, sight, wrong)
             kinds = np.arange(max(self.actions)).reshape(-1, *counts.shape[1:])
@@ -216,7 +223,7 @@ class MatrixGame(OpenRounds):
 
     # -- what is told ------------------------------------------------------------------------------
 
-    tells_each = property(lambda self: self.reveal == "actions" and self.players <= FEW)
+    tells_each = property(lambda self: self.reveal == "actions" and self.players <= MOST_NAMED)
 
     @cached_property
     def _past(self) -> tuple[list[Fact], list[Fact]]:

@@ -16,6 +16,7 @@ TOLD = {
     "benefit": [21, "7/3"],
     "cost": [11, "1/3"],
     "base": [61],
+    "reveal": ["all"],
 }
 PAID = [{"players": 3, "rounds": 3, "benefit": "7/3", "cost": "1/2", "base": "1/7"}]
 ONES = [{"players": 2, "low": 0, "high": 1, "benefit": 1, "cost": 1, "base": 1, "rounds": 1}]
