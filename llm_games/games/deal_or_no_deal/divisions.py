@@ -147,8 +147,7 @@ class Takes(Question):
     def value_of(self, action: Any) -> Any:
         if action == self.accept:
             return "accept"
-        pieces = taken_of(action, len(self.counts)).tolist()
-        return dict(zip(self.counts, pieces, strict=True))
+        return dict(zip(self.counts, taken_of(action, len(self.counts)).tolist(), strict=True))
 
     def spoken(self, action: Any) -> str:
         value = self.value_of(action)
