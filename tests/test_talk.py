@@ -747,7 +747,8 @@ def test_all_seats_learn_with_talk(alphabet):
 def test_whatever_a_game_says_of_itself_is_asked_of_it():
     """What games override of a rulebook, talk hands on, or never asks."""
     handed_on = {*vars(Talking), *_COPIED}
-    never = {"check", "former_defaults", "instead", "mend", "seats", "state_type", "wordless"}
+    never = {"check", "former_defaults", "instead", "kept_by_presets", "mend", "seats"}
+    never |= {"state_type", "wordless"}
     never |= {
         "effective",
         "fictions",
