@@ -18,7 +18,7 @@ def test_memory_is_flat_over_episodes(way):
     command = [sys.executable, "-m", "llm_games.benchmarks.studies.speed.memory_use", way, "2000"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     few, many = map(float, re.findall(r"([0-9.]+) MiB", done.stdout))
-    assert many - few < 4
+    assert many - few < 7  # MiB; 4 KiB an episode, allocators' own pages come to 2 or 3
 
 
 def test_a_message_is_written_once_though_its_id_is_forgotten(tmp_path, monkeypatch):
