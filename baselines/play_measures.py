@@ -78,9 +78,11 @@ def mean_of(ends: tuple[float, float], first: int = 0) -> PlayMeasure:
     return PlayMeasure(lambda steps, seats: own_moves(steps, seats)[:, first:], ends)
 
 
-def mean_payoff(game: Any, paid: Callable[[Steps, Sequence[int]], Array]) -> dict[str, PlayMeasure]:
+def mean_payoff(
+    game: Any, payoffs: Callable[[Steps, Sequence[int]], Array]
+) -> dict[str, PlayMeasure]:
     """Return the mean payoff of a round, where chance ends a game; totals hang on its length."""
-    return {"mean payoff": PlayMeasure(paid, game.stake)} if game.open else {}
+    return {"mean payoff": PlayMeasure(payoffs, game.stake)} if game.open else {}
 
 
 def median(numbers: Array) -> float:

@@ -217,15 +217,15 @@ def _played_episodes(
     if (decisions := _decisions(*seatings[0])) > limit:
         raise BadParameter(f"an episode has {decisions:,} decisions, more than {limit:,}")
     episodes, seats = zip(*seatings, strict=True)
-    rules, given = episodes[0].rules, episodes[0].given
-    if any(episode.rules != rules or episode.given != given for episode in episodes):
+    rules, chance = episodes[0].rules, episodes[0].given
+    if any(episode.rules != rules or episode.given != chance for episode in episodes):
         raise BadParameter("its episodes differ in their rules, or in what was given to chance")
     return PlayedEpisodes(
         game=rules,
         seeds=[episode.row.seed for episode in episodes],
         moves=[[record["answers"] for record in episode.records] for episode in episodes],
         seats=seats,
-        chance=given,
+        chance=chance,
         chosen=[episode.chosen for episode in episodes],
     )
 

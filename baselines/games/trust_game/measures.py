@@ -36,7 +36,7 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
         gain = float((back[trusts] / sent[trusts]).mean()) - 1 if trusts.any() else np.nan
         return float(np.where(gain > 0, (first - sent) * gain, -sent * gain).mean())
 
-    def paid(steps: Steps, seats: Sequence[int]) -> Array:
+    def payoffs(steps: Steps, seats: Sequence[int]) -> Array:
         return steps["payoffs"][:, steps["returning"].astype(bool)][seats]
 
     return {
@@ -50,7 +50,7 @@ def measures(game: Any) -> Mapping[str, PlayMeasure]:
         "trustee's regret": PlayMeasure(
             lambda s, seats: _rounds(s, seats, 1)[1], (0, game.multiplier * first)
         ),
-        **mean_payoff(game, paid),
+        **mean_payoff(game, payoffs),
     }
 
 

@@ -103,8 +103,8 @@ class DealOrNoDeal(Rulebook):
     @cached_property
     def table(self) -> Array:
         """All scenarios that can be drawn, ``(scenarios, 3, kinds)``."""
-        given = self.scenario
-        return divisions.law(len(self.items)) if given == "drawn" else np.array(given, np.int64)
+        rows = self.scenario
+        return divisions.law(len(self.items)) if rows == "drawn" else np.array(rows, np.int64)
 
     at_once = property(lambda self: self.protocol == "claims")
     open_end = property(lambda self: self.continuation < 1)
